@@ -11,6 +11,7 @@ from .front_matter import split_front_matter
 from .paths import AGENTS, OTHER_AGENTS, config_folder, describe_read_error, read_user_file
 from .personal_files import list_personal_files
 from .profile import Effort
+from .project_files import list_below
 from .tool_list import ToolList
 from .trust import ProjectConfig
 from .yaml_source import validate
@@ -56,9 +57,8 @@ def _list_files(project: ProjectConfig | None) -> Iterator[tuple[Path, str | Non
         for _, file in list_personal_files(project.personal, "agents"):
             yield file, None
         for folder in (AGENTS, *OTHER_AGENTS):
-            for name, text in sorted(project.files.items()):
-                if name.startswith(f"{folder}/"):
-                    yield project.get_path(name), text
+            for name in list_below(project.files, folder):
+                yield project.get_path(name), project.files[name]
 
 
 def _read_file(file: Path) -> str:

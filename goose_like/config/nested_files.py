@@ -3,23 +3,19 @@
 import os
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
+from operator import itemgetter
 
 MAX_DEPTH = 6
 MAX_FOLDERS = 2_000
 _SKIPPED = ("node_modules", "__pycache__")
 
 
-class NestedFile(NamedTuple):
-    """A file that was found, or a link to a folder that was not entered. `is_linked`: a link leads to the path.
+NestedFile = tuple[str, os.stat_result, bool, bool]
+"""The path of a file that was found, its status, whether a link leads to it, and True.
 
-    `status` is that of the path itself, also of a link.
-    """
-
-    path: str
-    status: os.stat_result
-    is_linked: bool = False
-    is_file: bool = True
+Or the same of a link to a folder that was not entered, and False. The status is then that of the link. This is no
+class: a start finds hundreds of files, and making an object for each took a seventh of the search.
+"""
 
 
 def find_nested_files(top: str, name: str, *, follows_links: bool = False) -> Iterator[NestedFile]:
@@ -40,7 +36,7 @@ def find_nested_files(top: str, name: str, *, follows_links: bool = False) -> It
         except OSError:
             status = None
         if status:
-            yield NestedFile(file, status, is_linked)
+            yield file, status, is_linked, True
             continue
         if depth == MAX_DEPTH:
             continue
@@ -62,7 +58,7 @@ def _describe_link(path: str) -> Iterator[NestedFile]:
         status = os.lstat(path)
     except OSError:
         return
-    yield NestedFile(path, status, is_linked=True, is_file=False)
+    yield path, status, True, False
 
 
 def _list_folders(folder: str) -> list[tuple[str, bool]]:
@@ -71,9 +67,10 @@ def _list_folders(folder: str) -> list[tuple[str, bool]]:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                is_skipped = entry.name.startswith(".") or entry.name in _SKIPPED
+                name = entry.name
+                is_skipped = name[0] == "." or name in _SKIPPED
                 if not is_skipped and entry.is_dir():
                     found.append((entry.path, entry.is_symlink()))
     except OSError:
         return []
-    return sorted(found)
+    return sorted(found, key=itemgetter(0))

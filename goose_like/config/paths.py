@@ -134,6 +134,11 @@ def read_user_file(file: Path, limit_bytes: int = _MAX_INPUT_BYTES, *, allows_pi
         OSError: The file is missing or unreadable.
         ValueError: It is no file, too large or not UTF-8. The text is the end of a sentence.
     """
+    return read_user_bytes(file, limit_bytes, allows_pipes=allows_pipes).decode()
+
+
+def read_user_bytes(file: Path, limit_bytes: int = _MAX_INPUT_BYTES, *, allows_pipes: bool = False) -> bytes:
+    """Read the bytes of a text file as `read_user_file` does."""
     waits = 0 if allows_pipes else os.O_NONBLOCK  # otherwise opening a pipe waits for a writer
     descriptor = os.open(file, os.O_RDONLY | waits | os.O_NOCTTY | os.O_CLOEXEC)
     try:
@@ -147,7 +152,7 @@ def read_user_file(file: Path, limit_bytes: int = _MAX_INPUT_BYTES, *, allows_pi
         os.close(descriptor)
     if len(data) > limit_bytes:
         raise ValueError(f"it has more than {limit_bytes:,} bytes")
-    return data.removeprefix(codecs.BOM_UTF8).decode()
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def _read_all(descriptor: int, size_bytes: int, limit_bytes: int) -> bytes:

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
+from pydantic_core import from_json
 
+from goose_like import __version__
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.format_version import describe_newer_format
@@ -33,7 +35,7 @@ from .paths import (
     find_repository_root,
     list_project_folders,
     lock_folder,
-    read_user_file,
+    read_user_bytes,
     replace_private_file,
 )
 from .personal_files import PersonalPlace
@@ -76,6 +78,28 @@ class FolderTrust(FrozenModel):
 class _TrustFile(FrozenModel):
     version: Literal[1] = 1
     folders: dict[Path, FolderTrust] = {}
+
+
+class _CheckedFolders(Mapping[Path, FolderTrust]):
+    """The folders of a trust file that was checked before. Their records are made when somebody asks for them."""
+
+    def __init__(self, folders: Mapping[str, Mapping[str, Any]]) -> None:
+        self._fields = {Path(name): fields for name, fields in folders.items()}
+
+    def __getitem__(self, folder: Path) -> FolderTrust:
+        fields = dict(self._fields[folder])
+        answers = fields.get("approvals", ())
+        fields["approvals"] = tuple(StoredApproval.make_unchecked(**answer) for answer in answers)
+        lists = fields.get("permissions", {})
+        rules = {name: tuple(rules) for name, rules in lists.items()}
+        fields["permissions"] = PermissionLists.make_unchecked(**rules)
+        return FolderTrust.make_unchecked(**fields)
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +299,8 @@ def load_trust() -> Mapping[Path, FolderTrust]:
     file = config_folder() / TRUST_FILE
     try:
         status = os.stat(file)
-        return _parse_trust_file(file, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+        numbers = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return _parse_trust_file(file, numbers, describe_state({str(file): status}))
     except (OSError, ValueError) as error:
         if not os.path.lexists(file):
             return {}
@@ -283,13 +308,22 @@ def load_trust() -> Mapping[Path, FolderTrust]:
 
 
 @lru_cache(maxsize=1)  # a start needs it several times, and the texts of many skills are a megabyte
-def _parse_trust_file(file: Path, state: tuple[int, ...]) -> Mapping[Path, FolderTrust]:
-    """Read the trust file. `state` is that of the file, of which each writer of ours makes a new one."""
-    text = read_user_file(file)
+def _parse_trust_file(file: Path, numbers: tuple[int, ...], state: str) -> Mapping[Path, FolderTrust]:
+    """Read the trust file. Each writer of ours gives it new `numbers`. `state` is empty if it changed a moment ago.
+
+    A file is checked once: building the models for it takes longer than reading it.
+    """
+    data = read_user_bytes(file)
+    checked_state = f"{__version__} {state}"
+    if state and find_state(file) == checked_state:
+        return _CheckedFolders(from_json(data).get("folders", {}))
     try:
-        return _TrustFile.model_validate_json(text).folders
+        folders = _TrustFile.model_validate_json(data.decode()).folders
     except ValidationError as error:
         raise GooseLikeError(_describe_invalid_file(file, error)) from error
+    if state:
+        keep_state(file, checked_state)
+    return folders
 
 
 def _describe_invalid_file(file: Path, error: ValidationError) -> str:

@@ -16,6 +16,7 @@ from goose_like.config.entry_points import (
 )
 from goose_like.config.paths import COMMANDS, OTHER_COMMANDS, config_folder
 from goose_like.config.personal_files import list_personal_files
+from goose_like.config.project_files import list_below
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.spelling import did_you_mean
@@ -174,9 +175,8 @@ def _list_files(project: ProjectConfig | None) -> Iterator[tuple[PurePath, Path,
     for place, file in list_personal_files(project.personal, "commands"):
         yield file.relative_to(place), file, None
     for brought in (COMMANDS, *OTHER_COMMANDS):
-        for name, text in sorted(project.files.items()):
-            if name.startswith(f"{brought}/"):
-                yield PurePath(name).relative_to(brought), project.get_path(name), text
+        for name in list_below(project.files, brought):
+            yield PurePath(name).relative_to(brought), project.get_path(name), project.files[name]
 
 
 def _list_bundle_files() -> Iterator[tuple[PurePath, Path, str]]:

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 from goose_like.config import file_state, trust
 from goose_like.config.paths import state_folder
 from goose_like.config.trust import (
+    FolderTrust,
     ProjectConfig,
     StoredApproval,
     load_trusted_project,
@@ -61,6 +62,15 @@ def test_unchanged_files_are_known(known, root):
 def test_a_file_that_changed_a_moment_ago_is_read_again(root):
     assert load_trusted_project(root)
     assert load_unchanged_project(root) is None
+
+
+@pytest.mark.parametrize("written_ns", [-1, 10**19])
+def test_a_file_may_have_any_time(known, root, written_ns):
+    os.utime(root / NAME, ns=(0, written_ns))
+    time.sleep(TICK_S)
+    assert load_unchanged_project(root) is None
+    assert load_trusted_project(root) == known
+    assert load_unchanged_project(root) == known
 
 
 def write_same_size(file: Path) -> None:
@@ -154,6 +164,48 @@ def test_a_damaged_trust_file_is_an_error(known, root, text):
     file_state.keep_state(root, changed.state)
     with pytest.raises(GooseLikeError, match=r"trust\.json can't be read"):
         load_unchanged_project(root)
+
+
+def reload_trust() -> Mapping[Path, FolderTrust]:
+    """Read the trust file as another process does."""
+    trust._parse_trust_file.cache_clear()
+    return trust.load_trust()
+
+
+def test_a_trust_file_is_checked_once(known, root):
+    trust.store_approval(root, StoredApproval(kind="command", subject="make"))
+    trust.store_rule(root, "git push", "ask")
+    trust.store_check(root, "make check", may_run=True)
+    trust.store_reading(root.parent, is_read=False)
+    time.sleep(TICK_S)
+    checked = reload_trust()
+    known_one = reload_trust()
+    assert type(known_one) is not type(checked)
+    assert dict(known_one) == checked
+    assert len(known_one) == 2
+    trust.store_check(root, "make check", may_run=None)
+    changed = reload_trust()
+    assert changed[root].approvals == checked[root].approvals
+    assert changed[root].checks == {}
+
+
+def test_a_trust_file_that_changed_a_moment_ago_is_checked_at_each_start(root):
+    assert type(reload_trust()) is type(reload_trust()) is dict
+
+
+@pytest.mark.parametrize("text", ['{"folders": {"/a": {"files": 3}}}', '{"folders": {"/a": {"other": {}}}}', "[]"])
+def test_a_trust_file_is_checked_after_each_change_and_by_each_version(known, root, text):
+    file = trust.config_folder() / "trust.json"
+    assert root in reload_trust()
+    file.write_text(text)
+    time.sleep(TICK_S)
+    for _ in range(2):
+        with pytest.raises(GooseLikeError, match=r"trust\.json can't be read"):
+            reload_trust()
+    state = file_state.describe_state({str(file): file.stat()})
+    file_state.keep_state(file, f"0.0 {state}")
+    with pytest.raises(GooseLikeError, match=r"trust\.json can't be read"):
+        reload_trust()
 
 
 def test_permissions_that_another_process_stores_are_seen(known, root):

@@ -1,6 +1,7 @@
 """The bounded search for files in nested folders."""
 
 from pathlib import Path
+from stat import S_ISLNK
 
 import pytest
 
@@ -41,14 +42,19 @@ def test_links_are_named_or_followed_once(tmp_path: Path) -> None:
     (top / "round").symlink_to(".")
     assert find(top) == ["again", "all", "round"]
     assert find(top, follows_links=True) == ["again/one/X.md"]
-    (file,) = find_nested_files(str(top), "X.md", follows_links=True)
-    assert file.is_linked
+    ((_, _, is_linked, is_file),) = find_nested_files(str(top), "X.md", follows_links=True)
+    assert is_linked
+    assert is_file
 
 
 def test_a_link_may_be_removed_after_it_was_listed(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("/usr")
     (tmp_path / "b").symlink_to("/usr")
     found = find_nested_files(str(tmp_path), "X.md")
-    assert next(found).path == str(tmp_path / "a")
+    path, status, is_linked, is_file = next(found)
+    assert path == str(tmp_path / "a")
+    assert S_ISLNK(status.st_mode)
+    assert is_linked
+    assert not is_file
     (tmp_path / "b").unlink()
     assert list(found) == []

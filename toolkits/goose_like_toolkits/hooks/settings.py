@@ -180,10 +180,10 @@ class HookReader:
             self._note(f"a hook of {event} is no mapping", *place)
             return None
         self._check_keys(entry, _KEYS, *place)
-        for key, kind in _KEYS.items():
-            if key in entry and not isinstance(entry[key], kind):
-                value = repr(entry[key])[:60]
-                self._note(f"`{key}` of a hook of {event} can't be {value}", *place, key)
+        for key, value in entry.items():
+            if not isinstance(value, _KEYS.get(key, object)):
+                shown = repr(value)[:60]
+                self._note(f"`{key}` of a hook of {event} can't be {shown}", *place, key)
                 return None
         kind = entry.get("type", "command")
         needed = {"command": "command", "http": "url"}.get(kind)

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,7 @@ def describe_bundle_hooks(bundle: Bundle, data: object) -> HookSet:
     return HookSet(tuple(handlers), found.problems)
 
 
+@lru_cache(maxsize=len(FILES))  # a start asks whether there are hooks, and then for them
 def _read_text(source: Source, text: str) -> HookSet:
     try:
         data = parse_hooks(source.name, text)

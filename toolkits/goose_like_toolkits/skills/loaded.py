@@ -10,6 +10,7 @@ from goose_like.core.pattern import compile_later
 TOOL = "use_skill"
 """The name of the tool whose results are skills."""
 
+_HEADER_START = "[skill "
 _HEADER = compile_later(r"\[skill ([\w-]+), in [^\n]+\]\n")
 _CHARS_PER_TOKEN = 4
 _MAX_TOKENS = 20_000
@@ -19,7 +20,15 @@ _MAX_SHARE = 8
 
 def write_header(name: str, folder: str) -> str:
     """Write the first line of a skill's text, by which it is found again."""
-    return f"[skill {name}, in {folder}]"
+    return f"{_HEADER_START}{name}, in {folder}]"
+
+
+def _find_name(text: str) -> str:
+    """Return the name of the skill that a text is, empty if it is none. Most texts need no pattern for that."""
+    header = None
+    if text.startswith(_HEADER_START):
+        header = _HEADER.match(text)
+    return header[1] if header else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +89,13 @@ class LoadedSkills:
             if call.name == TOOL:
                 self._calls.add(call.id)
         for result in message.tool_results:
-            header = _HEADER.match(result.output)
-            if header and result.call_id in self._calls and not result.is_error:
-                yield LoadedSkill(header[1], result.output, index, result.call_id)
+            name = _find_name(result.output)
+            if name and result.call_id in self._calls and not result.is_error:
+                yield LoadedSkill(name, result.output, index, result.call_id)
         if message.role == "user" and index in self._history.user_message_indexes:
-            header = _HEADER.match(message.text)
-            if header:
-                yield LoadedSkill(header[1], message.text, index)
+            name = _find_name(message.text)
+            if name:
+                yield LoadedSkill(name, message.text, index)
 
 
 def choose_texts(skills: list[LoadedSkill], window_tokens: int | None) -> dict[str, str]:
