@@ -14,9 +14,13 @@ from .core.gc_pause import delay_gc
 def main() -> None:
     """Run goose-like, and leave the process with its exit code."""
     delay_gc()
-    from goose_like.launch.exit import leave
+    try:
+        from goose_like.launch.exit import leave
 
-    leave(_run(sys.argv[1:]))
+        code = _run(sys.argv[1:])
+    except KeyboardInterrupt:  # Ctrl-C while modules are imported
+        sys.exit(130)
+    leave(code)
 
 
 def _run(words: Sequence[str]) -> int:
