@@ -101,6 +101,7 @@ def test_ctrl_c_stops_everything_and_a_resume_finishes(place: Place, recipe: str
     _, errors = driver.communicate(timeout=60)
     assert driver.returncode == 130, errors
     assert "go on with: goose-like batch resume" in errors
+    assert "0 of 2 inputs done" in errors
     assert not any(map(is_alive, workers))
     (place.home / hanging.removeprefix("scripted:")).write_text("- Done.\n")
     done = place.run("batch", "resume", "r.jsonl")

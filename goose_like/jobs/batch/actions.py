@@ -136,7 +136,8 @@ def report_batch(results: Path) -> Path:
     if plan.is_comparison:
         comparison = format_comparison(lines.records, _REPORT_COLUMNS)
         print(escape_controls(comparison))
-    write_report(plan.name, lines.records, file, comparison)
+    summary = describe_lines(lines.records, len(plan.inputs))
+    write_report(plan.name, summary, lines.records, file, comparison)
     return file
 
 
@@ -219,7 +220,7 @@ def _run(plan: BatchPlan, output: Path) -> int:
         bar = stack.enter_context(ProgressBar(len(plan.inputs), sys.stderr))
         spending = Spending(plan.totals, attempts)
         code = run_async(_drive(plan, engine, results, spending, bar))
-    print(f"goose-like: {describe_lines(results.records)}", file=sys.stderr)
+    print(f"goose-like: {describe_lines(results.records, len(plan.inputs))}", file=sys.stderr)
     for reason in _list_reasons(results.records):
         print(f"  {escape_controls(reason)}", file=sys.stderr)
     if code in (0, 1):

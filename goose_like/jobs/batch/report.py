@@ -25,7 +25,7 @@ _MAX_DIFF_CHARACTERS = 100_000
 _MAX_SHOWN_CHARACTERS = 300
 
 
-def write_report(title: str, lines: Sequence[ResultLine], file: Path, comparison: str = "") -> None:
+def write_report(title: str, summary: str, lines: Sequence[ResultLine], file: Path, comparison: str = "") -> None:
     """Write the page to a file, and the transcripts into a folder beside it. A comparison stands at the top.
 
     Raises:
@@ -34,7 +34,7 @@ def write_report(title: str, lines: Sequence[ResultLine], file: Path, comparison
     transcripts = file.with_suffix(".transcripts")
     try:
         rows = [_render_line(line, _write_transcript(line, transcripts)) for line in lines]
-        write_file(file, _render_page(title, lines, rows, comparison).encode())  # follows no link
+        write_file(file, _render_page(title, summary, rows, comparison).encode())  # follows no link
     except OSError as error:
         raise GooseLikeError(f"the report cannot be written to {file}: {error.strerror}") from error
 
@@ -50,21 +50,21 @@ def _write_transcript(line: ResultLine, folder: Path) -> str:
     return f"{folder.name}/{file.name}"
 
 
-def _render_page(title: str, lines: Sequence[ResultLine], rows: Sequence[str], comparison: str) -> str:
+def _render_page(title: str, summary: str, rows: Sequence[str], comparison: str) -> str:
     package = files(__package__)
     style = package.joinpath("report.css").read_text(encoding="utf-8")
     script = package.joinpath("report.js").read_text(encoding="utf-8")
     parts = [_TABLE_START, *rows, "</tbody>\n</table>"]
     if comparison:
         parts.insert(0, f"<pre>{escape(comparison)}</pre>")
-    return render_page(title, [describe_lines(lines)], parts, own_style=style, script=script)
+    return render_page(title, [summary], parts, own_style=style, script=script)
 
 
-def describe_lines(lines: Sequence[ResultLine]) -> str:
-    """Describe how many inputs are done, and what they took together."""
+def describe_lines(lines: Sequence[ResultLine], input_count: int) -> str:
+    """Describe how many of the inputs of a batch are done, and what these took together."""
     done = sum(line.status == "done" for line in lines)
     tokens = sum(line.usage.total_tokens for line in lines)
-    text = f"{done:,} of {len(lines):,} inputs done, {tokens:,} tokens"
+    text = f"{done:,} of {input_count:,} inputs done, {tokens:,} tokens"
     costs = [line.cost_usd for line in lines]
     if None in costs:
         return text
