@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import ProfileError
+from goose_like.core.pattern import compile_later
 from goose_like.core.spelling import did_you_mean
 
 from .paths import describe_read_error, read_user_file
@@ -32,6 +33,8 @@ _MAX_VALUE_CHARACTERS = 80
 
 _KINDS = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list", "string_type": "text"}
 """What is expected, by the type of a pydantic error."""
+
+_EXPECTATION = compile_later(r"\w+ should (?:be|have|match) (.*?)(?: after validation, not \d+)?")
 
 _OTHER_KEYS = {
     "model": "processor",
@@ -232,8 +235,18 @@ def describe_field_error(field: Mapping[str, Any], whole: str) -> str:
         return f"{name}: {field['msg'][:500]}"
     if field["type"] == "missing":
         return f"{name}: this key is missing"
-    expected = _KINDS.get(field["type"]) or field["msg"].removeprefix("Input should be ")
+    if field["type"] == "value_error":  # of a check of ours, which says all
+        return f"{name}: {field['msg'].removeprefix('Value error, ')}"
+    expected = _KINDS.get(field["type"]) or _read_expectation(field["msg"])
     return f"{name}: expected {expected}, not {shorten_value(field['input'])}"
+
+
+def _read_expectation(message: str) -> str:
+    """Return what a message of pydantic expects, such as `at least 1 item`."""
+    expectation = _EXPECTATION.fullmatch(message)
+    if expectation is None:
+        return message
+    return expectation[1]
 
 
 def shorten_value(value: object) -> str:

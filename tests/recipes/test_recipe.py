@@ -108,7 +108,7 @@ def test_missing_and_unknown_values_are_named(load):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (HEAD, "line 1: .*nothing to send"),
+        (HEAD, "line 1: the recipe: write `prompt` or `instructions`: there is nothing to send$"),
         ("title: T\nprompt: x", "line 1: description"),
         (HEAD + "prompt: {{ nme }}\n" + declare(name=""), "line 3: no parameter 'nme'; did you mean 'name'"),
         (HEAD + "prompt: a\nextensions:\n  - {name: a}", "line 5: extensions.0.type"),
@@ -116,8 +116,14 @@ def test_missing_and_unknown_values_are_named(load):
         (HEAD + "prompt: [a", "line 3: .*YAML"),
         (HEAD + "prompt: a\nprompt: b", "line 4: "),
         (HEAD + "prompt: '{% foo %}'", "line 3: .*foo"),
-        (HEAD + "prompt: a\nretry: {max_retries: 1, checks: []}", "line 4: retry.checks"),
-        (HEAD + declare(x="input_type: select") + "prompt: '{{ x }}'", "line 4: .*`options`"),
+        (
+            HEAD + "prompt: a\nretry: {max_retries: 1, checks: []}",
+            "line 4: retry.checks: expected at least 1 item, not ",
+        ),
+        (
+            HEAD + declare(x="input_type: select") + "prompt: '{{ x }}'",
+            "line 4: parameters.0: `select` needs",
+        ),
         (HEAD + declare(x="input_type: file, default: /etc/passwd") + "prompt: '{{ x }}'", "line 4: .*no default"),
         (HEAD + "prompt: a\nparameters:\n- {key: x}\n- {key: x}", "'x' is there twice"),
     ],
