@@ -29,7 +29,7 @@ def told(data: dict[Any, Any]) -> tuple[tuple[str | int, ...], str]:
         ("version", 1.5, 'YAML reads 1.5 as a number; write it in quotes: version: "1.5"'),
         ("version", 2, "'2' can't be one; write numbers with dots between, such as 0.1.0"),
         ("config", [1], "expected a mapping, not '(not shown)'"),
-        ("config_file", " ", "expected string should match pattern"),
+        ("config_file", " ", "expected pattern "),
         ("confg", {}, "did you mean 'config'?"),
         (3, 1, "unknown key 3"),
     ],
