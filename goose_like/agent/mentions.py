@@ -24,6 +24,8 @@ MAX_IMAGES = 8
 """The largest number of images attached to one message."""
 _MAX_EXPLAINED = 5
 """Words with `@` that are looked up as typos. Pasted code has many, such as `@param`."""
+_MAX_MENTIONS = 1_000
+"""The most words with `@` in one text that may name files."""
 MAX_FILE_BYTES = 50_000
 MAX_TOTAL_BYTES = 200_000
 MAX_NAMES = 500
@@ -106,7 +108,7 @@ async def build_message(
     for source in sources:
         if "@" not in source.text and "/file:" not in source.text:
             continue
-        for match in _MENTION.finditer(source.text):
+        for match in _iterate_mentions(source.text):
             word = await _attach_mention(match, attachments, source.is_own)
             if word is not None and source.is_own:
                 unknown.setdefault(word, _find_line(source.text, match.start()))
@@ -136,6 +138,18 @@ def _iterate_images(sources: Iterable[_Source]) -> Iterator[tuple[str, bool]]:
             yield path, source.is_own
 
 
+def _iterate_mentions(text: str) -> Iterator[re.Match[str]]:
+    """Yield the first mention of each word. A piped log may have a million, and each one costs looks at the disk."""
+    seen: set[str] = set()
+    for match in _MENTION.finditer(text):
+        if match[0] in seen:
+            continue
+        seen.add(match[0])
+        yield match
+        if len(seen) >= _MAX_MENTIONS:
+            return
+
+
 async def _attach_mention(match: re.Match[str], attachments: "_Attachments", is_own: bool) -> str | None:
     """Attach what a mention names, perhaps without the end of a sentence. Return the word if there is no such file."""
     path = match["quoted"] or match["bare"]
@@ -153,8 +167,8 @@ async def _attach_mention(match: re.Match[str], attachments: "_Attachments", is_
 def _find_line(text: str, position: int) -> str:
     """Return the line of a text that holds a position."""
     start = text.rfind("\n", 0, position) + 1
-    line, _, _ = text[start:].partition("\n")
-    return line
+    end = text.find("\n", position)
+    return text[start:] if end < 0 else text[start:end]
 
 
 class _Attachments:

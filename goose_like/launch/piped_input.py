@@ -8,6 +8,8 @@ import time
 
 from goose_like.terminal.interaction import is_terminal
 
+MAX_TASK_BYTES = 10_000_000
+"""The largest text of a task: no model takes more."""
 _WAIT_S = 3.0
 
 
@@ -32,12 +34,15 @@ def has_piped_text() -> bool:
 
 
 def read_standard_input(*, is_asked_for: bool) -> bytes:
-    """Read standard input to its end. Say so if the end is long in coming, or if nobody asked for the text."""
+    """Read standard input to its end. Say so if the end is long in coming, or if nobody asked for the text.
+
+    Of a longer text than a task may have, the rest is left unread.
+    """
     descriptor = sys.stdin.fileno()
     deadline = time.monotonic() + _WAIT_S
     must_warn = not is_terminal(sys.stdin)
-    data = b""
-    while True:
+    data = bytearray()
+    while len(data) <= MAX_TASK_BYTES:
         left_s = max(0.0, deadline - time.monotonic())
         if must_warn and not select.select([descriptor], [], [], left_s)[0]:
             must_warn = False
@@ -48,7 +53,7 @@ def read_standard_input(*, is_asked_for: bool) -> bytes:
         data += chunk
     if data and not is_asked_for:
         _note(f"standard input ({len(data):,} bytes) is added to the task; to leave it out: </dev/null")
-    return data
+    return bytes(data)
 
 
 def _is_unread(descriptor: int) -> bool:

@@ -16,7 +16,7 @@ from goose_like.terminal.escape import escape_controls
 from goose_like.terminal.interaction import is_terminal
 
 from .command_line import OutputFormat, TaskOptions
-from .piped_input import has_piped_text, read_standard_input
+from .piped_input import MAX_TASK_BYTES, has_piped_text, read_standard_input
 
 if TYPE_CHECKING:
     from goose_like.providers.json_answer import AnswerSchema
@@ -147,7 +147,9 @@ def _read_texts(file: str | None, *, is_asked_for: bool) -> list[str]:
     texts = []
     try:
         if file is not None:
-            texts.append(_decode_task(Path(file).read_bytes(), file))
+            with Path(file).open("rb") as source:
+                data = source.read(MAX_TASK_BYTES + 1)
+            texts.append(_decode_task(data, file))
         if is_asked_for or has_piped_text():
             data = read_standard_input(is_asked_for=is_asked_for)
             texts.append(_decode_task(data, "standard input"))
@@ -158,6 +160,8 @@ def _read_texts(file: str | None, *, is_asked_for: bool) -> list[str]:
 
 def _decode_task(data: bytes, source: str) -> str:
     """Decode the text of a task. Tell the model and the person if the bytes do not tell the encoding."""
+    if len(data) > MAX_TASK_BYTES:
+        raise UsageError(f"{source} has more than {MAX_TASK_BYTES:,} bytes; name a file with it in the task instead")
     text = TextFile.decode(data)
     if text is None:
         raise UsageError(f"{source} is binary, not text; name the file in the task instead")

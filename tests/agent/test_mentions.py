@@ -66,6 +66,15 @@ def test_a_pdf_is_a_document_or_its_text(root, build):
     assert "the model does not see a.pdf: it is damaged" in notes[0]
 
 
+def test_a_long_log_is_looked_through_at_once(root, build):
+    """Each look at the disk for one of a million words took minutes, in which no signal counted."""
+    (root / "a.py").write_text("print(1)\n")
+    (root / "late.py").write_text("")
+    log = "see @b\n" * 500_000 + "".join(f"@word{number} " for number in range(2_000))
+    message, _ = build(f"explain @a.py {log} @late.py")
+    assert texts(message)[1:] == ["\n[a.py]\nprint(1)\n"]
+
+
 def test_a_file_follows_the_text(root, build):
     (root / "a.py").write_text("print(1)\n")
     message, notes = build("explain @a.py to me")
