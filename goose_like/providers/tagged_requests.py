@@ -1,15 +1,18 @@
 """Requests to small models, in this process or behind llama-server: the answer is one call, written as a tag.
 
 The prompt shows worked examples and the required arguments only, and the newest result repeats the task. Repeated
-steps are left out, and raise the temperature.
+steps are left out, and raise the temperature. A question allows no call that writes a file: small models write one
+when they do not know what else to do.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from goose_like.core.message import Message
+from goose_like.core.pattern import compile_later
 from goose_like.core.tool import ToolSpec
 
 from .base import Request
@@ -28,6 +31,11 @@ _NO_LOOPS = {
 
 _FRESH_TEMPERATURES = (0.7, 1.0, 1.3)
 """The temperatures after one, two and more repeated steps: at 0, the model would repeat the step again and again."""
+
+_QUESTION = compile_later(
+    r"(?!.*\byou\b)(how|what|which|who|whose|when|where|why)\b[^.!?\n]*(\.\w[^.!?\n]*)*\?", re.IGNORECASE
+)
+"""A task that is one question. A point within a word, as in a file name, ends no sentence."""
 
 
 class TaggedRequest:
@@ -66,7 +74,10 @@ class TaggedRequest:
         """The settings of llama.cpp's server that hold the model to one call, without loops."""
         if not self.tools:
             return dict(_NO_LOOPS)
-        return {**_NO_LOOPS, "grammar": build_grammar(self.tools), "stop": list_stop_texts(self.tools)}
+        callable_tools = self.tools
+        if _is_question(self._messages):
+            callable_tools = [tool for tool in self.tools if not tool.has_long_arguments]
+        return {**_NO_LOOPS, "grammar": build_grammar(callable_tools), "stop": list_stop_texts(self.tools)}
 
     def _convert(self, messages: Sequence[Message]) -> Request:
         request = replace(self._request, tools=self.tools, messages=[*self._examples, *messages])
@@ -80,3 +91,9 @@ def create_parser(request: Request) -> TextCallParser:
 
 def _shorten_tools(request: Request) -> list[ToolSpec]:
     return [keep_required_arguments(tool) for tool in request.all_tools]
+
+
+def _is_question(messages: Sequence[Message]) -> bool:
+    """Return whether the newest task is one question: its answer changes no file, however the model looks for it."""
+    tasks = [message.first_text for message in messages if message.role == "user"]
+    return bool(tasks) and _QUESTION.fullmatch(tasks[-1].strip()) is not None

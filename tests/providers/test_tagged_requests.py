@@ -8,7 +8,7 @@ import pytest
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.events import MessageCompleted
-from goose_like.core.message import Message, Part, ToolCall, ToolResult
+from goose_like.core.message import Message, Part, ToolCall, ToolResult, ToolSpec
 from goose_like.providers.anthropic import AnthropicProvider
 from goose_like.providers.base import Request
 from goose_like.providers.openai import OpenAIProvider
@@ -23,6 +23,12 @@ SHELL = replace(
         "properties": {"command": {"type": "string"}, "timeout_s": {"type": "number"}},
         "required": ["command"],
     },
+)
+WRITE = ToolSpec(
+    name="write",
+    description="Write a file.",
+    schema={"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]},
+    has_long_arguments=True,
 )
 ANY_SCHEMA = {"type": "object", "properties": {}}
 
@@ -78,6 +84,24 @@ async def test_repeated_steps_are_left_out_and_raise_the_temperature() -> None:
     body, done = await ask(repeat_steps(1), "<finish>\nfine", temperature=0.2)
     assert body["temperature"] == 0.2
     assert done.message.text == "fine"
+
+
+@pytest.mark.parametrize(
+    ("task", "can_write"),
+    [
+        ("How many lines in a.py contain TODO?", False),
+        ("which file is the largest?\n", False),
+        ("What is wrong with a.py? Fix it.", True),
+        ("Why is the sum wrong, and could you mend it?", True),
+        ("a.py crashes. Why?", True),
+        ("Sort a.txt", True),
+    ],
+)
+async def test_a_question_allows_no_call_that_writes_a_file(task: str, can_write: bool) -> None:
+    messages = [Message.user("Sort a.txt"), Message.assistant("done"), Message.user(task)]
+    body, _ = await ask(replace(REQUEST, messages=messages, tools=(SHELL, WRITE)), "<finish>\nfine")
+    assert ("<write" in body["grammar"]) is can_write
+    assert "<write>" in body["messages"][0]["content"]  # the prompt stays the same
 
 
 async def test_requests_without_tools_get_no_grammar() -> None:
