@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from goose_like.core.message import Message
 from goose_like.core.pattern import compile_later
 
-_VARYING = compile_later(r"0x[0-9a-f]+|\b\d+\.\d+ ?s\b")
-"""Parts of a result that differ from run to run: addresses and times."""
+_VARYING = compile_later(r"0x[0-9a-f]+|\b\d+\.\d+ ?s\b|\n\[this very call has failed \d+ times;[^\]\n]*\]")
+"""Parts of a result that differ from run to run: addresses, times, and the note that counts equal failures."""
 
 _Key = tuple[object, ...]
 

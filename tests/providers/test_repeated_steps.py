@@ -19,6 +19,7 @@ def remind(text: str) -> Message:
 
 A = step("a", "ran in 0.12s")
 LATER_A = step("a", "ran in 3.45s")
+WARNED_A = step("a", "ran in 3.45s\n[this very call has failed 3 times; do something else, or say what you need]")
 B = step("b", "no")
 OTHER_B = step("b", "yes")
 SORRY = [Message.assistant("I can't."), remind("This failed: b")]
@@ -32,6 +33,7 @@ SORRY = [Message.assistant("I can't."), remind("This failed: b")]
         ([A, B, OTHER_B], [A, B, OTHER_B], 0),
         ([A, B, B, B], [A, B], 2),
         ([A, B, LATER_A], [B, LATER_A], 1),
+        ([A, A, WARNED_A], [WARNED_A], 2),
         ([A, SORRY, A, SORRY], [A, SORRY], 2),
         ([A, A, B], [A, B], 0),
     ],
