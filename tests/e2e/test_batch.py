@@ -58,7 +58,7 @@ def test_nothing_runs_before_every_input_fits_and_somebody_agreed(place: Place, 
     (place.work / "in.jsonl").write_text('{"word": "x"}\n{"wrod": "y"}\n')
     done = place.run("batch", recipe, "in.jsonl", "-o", "r.jsonl", "--trust", "--model", place.script("never"))
     assert done.returncode == 2
-    assert "1 of 2 inputs do not fit the recipe\ninput 2: " in done.stderr
+    assert "1 of 2 inputs does not fit the recipe\ninput 2: " in done.stderr
     (place.work / "in.jsonl").write_text('{"word": "x"}\n')
     done = place.run("batch", recipe, "in.jsonl", "-o", "r.jsonl", "--model", place.script("never"))
     assert (done.returncode, list(place.work.glob("r.*"))) == (6, [place.work / "r.json"]), done.stderr

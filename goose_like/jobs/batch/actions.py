@@ -198,7 +198,8 @@ def _fill_all(recipe: Recipe, inputs: Sequence[BatchInput]) -> list[FilledRecipe
     if problems:
         shown = "\n".join(problems[:_SHOWN_PROBLEMS])
         total = format_count(len(inputs), "input")
-        raise UsageError(f"{len(problems):,} of {total} do not fit the recipe\n{shown}")
+        verb = "does" if len(problems) == 1 else "do"
+        raise UsageError(f"{len(problems):,} of {total} {verb} not fit the recipe\n{shown}")
     return filled
 
 
