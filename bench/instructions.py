@@ -1,18 +1,22 @@
 """Count the instructions of a start with valgrind, which other work on the machine does not change.
 
-`python bench/instructions.py`. The subjects are those of `skills.py`. The instructions of the kernel are not counted,
-and SHA-256 has more of them than on a processor with its own instructions for it.
+`python bench/instructions.py [--only WORD]`. The subjects are those of `skills.py`, and one and ten of the servers of
+`mcp.py` that nothing uses. The instructions of the kernel are not counted, and SHA-256 has more of them than on a
+processor with its own instructions for it. With `--only`, subjects without the word are left out.
 """
 
+import argparse
 import asyncio
 import os
 import re
 import sys
 import tempfile
+import time
 from pathlib import Path
 
+from mcp import configure
 from server import record
-from skills import Subject, prepare
+from skills import SETTLING_S, Subject, prepare
 
 VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
 START = [sys.executable, "-m", "goose_like", "run", "--model", "openai:bench", "--sandbox", "full", "go"]
@@ -37,20 +41,36 @@ async def count_start(subject: Subject, log: Path) -> float:
     return await count(START, subject.env, subject.project, log)
 
 
-async def main() -> None:
+def add_servers(subjects: list[Subject], folder: Path) -> None:
+    """Add subjects with MCP servers to those of `skills.py`."""
+    nothing = subjects[0]
+    for count in (1, 10):
+        home = folder / f"home/{count} servers"
+        configure(home / "ours", count)
+        subjects.append(Subject(f"MCP servers: {count}", nothing.project, home, nothing.packages))
+    del os.environ["GOOSE_LIKE_HOME"]
+    time.sleep(SETTLING_S)
+
+
+async def main(word: str) -> None:
     with tempfile.TemporaryDirectory(prefix="goose-like-bench-") as name:
         folder = Path(name)
         subjects = prepare(folder)
+        add_servers(subjects, folder)
         nothing = subjects[0]
         floor = [sys.executable, str(Path(__file__).with_name("floor_openai.py"))]
         floor_count = await count(floor, dict(os.environ), nothing.project, folder / "log")
         print(f"millions of instructions; the bare loop of the openai SDK has {floor_count:,.0f}")
-        base = 0.0
-        for subject in subjects:
+        base = await count_start(nothing, folder / "log")
+        print(f"  {nothing.name:40} {base:8,.0f} {'':8} {base / floor_count:6.2f}x")
+        for subject in subjects[1:]:
+            if word not in subject.name:
+                continue
             found = await count_start(subject, folder / "log")
-            base = base or found
-            print(f"  {subject.name:40} {found:8,.0f} {found - base:+8,.0f} {found / floor_count:6.2f}x")
+            print(f"  {subject.name:40} {found:8,.0f} {found - base:+8.1f} {found / floor_count:6.2f}x")
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", metavar="WORD")
+    asyncio.run(main(parser.parse_args().only))

@@ -36,6 +36,8 @@ TARGET_RATIO = 1.3
 CALLS = 200
 STARTS = (0, 1, 10)
 """Numbers of servers."""
+SETTLING_S = 3
+"""Definitions that changed a moment ago are parsed at each start."""
 
 SERVER = '''
 from mcp.server.mcpserver import MCPServer
@@ -110,6 +112,7 @@ async def measure_starts(top: Path, rounds: int) -> None:
         subject = f"servers: {count}"
         homes[subject] = top / f"home {count}"
         configure(homes[subject], count)
+    await asyncio.sleep(SETTLING_S)
     starts: dict[str, list[float]] = {subject: [] for subject in homes}
     work: dict[str, list[float]] = {subject: [] for subject in homes}
     words = [sys.executable, "-m", "goose_like", "run", "--model", "openai:bench", "--sandbox", "full", "go"]

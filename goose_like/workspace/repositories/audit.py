@@ -115,11 +115,16 @@ class RepositoryAudit:
                 self._warnings.append(f"{place} has so much content that changes there are not noticed")
         self._save()
 
-    def _update_watched(self, more: Iterable[Path] = ()) -> None:
-        """Watch what the last scan found, and what was accepted before and may be gone."""
+    def _update_watched(self, more: Iterable[Path] = (), *, is_searched: bool = False) -> None:
+        """Watch what the last scan found, and what was accepted before and may be gone.
+
+        `is_searched`: a scan would find the same now, so the tops need not be listed again.
+        """
         if self._rules is None:
             return
-        candidates = {*self._scanner.start_files, *self._scanner.list_top_start_files(), *more}
+        candidates = {*self._scanner.start_files, *more}
+        if not is_searched:
+            candidates.update(self._scanner.list_top_start_files())
         gone = [path for path in self._watched if self._accepted.places.get(path)]
         self._watched = {*self._absent, *self._programs, *gone}
         self._targets = {}
@@ -188,7 +193,7 @@ class RepositoryAudit:
         """
         async with self._lock:
             if self._search is None and self._scanner.is_unchanged:
-                notes = await self._settle(self._survey(), require)
+                notes = await self._settle(self._survey(is_searched=True), require)
             else:
                 notes = await self._search_and_settle(require, timeout_s)
             self._is_settled = is_last
@@ -307,10 +312,13 @@ class RepositoryAudit:
 
     # --- at each survey
 
-    def _survey(self) -> list[_Change]:
-        """Find all changes that commands can have made. Accept the others, which are the person's."""
+    def _survey(self, *, is_searched: bool = False) -> list[_Change]:
+        """Find all changes that commands can have made. Accept the others, which are the person's.
+
+        `is_searched` is explained at `_update_watched`.
+        """
         self._find_lost_mounts()
-        self._update_watched()
+        self._update_watched(is_searched=is_searched)
         changes = []
         for place, paths in self._list_files().items():
             for edit in self._accepted.find_edits(place, paths):

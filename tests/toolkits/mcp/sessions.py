@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like_toolkits.mcp.definitions import Definitions, ToolDefinition
+from goose_like_toolkits.mcp.start import Offer
 from goose_like_toolkits.mcp.toolkit import McpToolkit
 
 from goose_like.agent.build import build_exchange
@@ -100,3 +101,10 @@ def make_definitions(tools: Mapping[str, str], **more: Any) -> Definitions:
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
     made = [ToolDefinition(name=name, description=text, input_schema=schema) for name, text in tools.items()]
     return Definitions(era="2025-11-25", tools=tuple(made), **more)
+
+
+def describe_offer(offer: Offer) -> dict[str, Any]:
+    """Return the values of an offer, to compare it with another one."""
+    sent = list(map(vars, offer.sent))
+    deferred = list(map(vars, offer.deferred))
+    return {**vars(offer), "sent": sent, "deferred": deferred}

@@ -1,11 +1,21 @@
 """What the model gets of the servers within the budget."""
 
 from goose_like_toolkits.mcp.definitions import Definitions, ToolDefinition
-from goose_like_toolkits.mcp.offer import KnownServer, ListedTool, Offer, estimate_tokens, list_tools, plan_offer
+from goose_like_toolkits.mcp.offer import (
+    KnownServer,
+    ListedTool,
+    count_tokens,
+    estimate_tokens,
+    list_tools,
+    plan_offer,
+)
 from goose_like_toolkits.mcp.search import format_found
 from goose_like_toolkits.mcp.server import ServerConfig
+from goose_like_toolkits.mcp.start import Offer
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.toolkits.mcp.sessions import describe_offer
 
 
 def make_tools(server: str, count: int, characters: int = 400) -> tuple[ListedTool, ...]:
@@ -15,7 +25,7 @@ def make_tools(server: str, count: int, characters: int = 400) -> tuple[ListedTo
 
 
 def list_sent(offer: Offer) -> list[str]:
-    return [tool.name for tool in offer.sent]
+    return [tool.spec.name for tool in offer.sent]
 
 
 def test_all_definitions_are_sent_while_they_fit():
@@ -33,7 +43,7 @@ def test_beyond_the_budget_large_servers_are_searched():
     assert "- large, 400 tools: tool_0, tool_1" in offer.prompt
     assert "more" in offer.prompt
     assert "small" not in offer.prompt
-    assert offer.tokens <= 2_000
+    assert count_tokens(offer) <= 2_000
 
 
 LONG_TEXTS = st.builds(lambda word, count: word * count, st.text(max_size=30), st.integers(0, 30))
@@ -50,8 +60,8 @@ def test_the_budget_holds_for_any_servers(shapes):
         tools = make_tools(f"s{number}", count, characters) if is_known else ()
         servers.append(KnownServer(f"s{number}", tools, instructions, is_known=is_known))
     offer = plan_offer(servers, 2_000)
-    assert offer.tokens <= 2_000
-    assert vars(plan_offer(servers, 2_000)) == vars(offer)
+    assert count_tokens(offer) <= 2_000
+    assert describe_offer(plan_offer(servers, 2_000)) == describe_offer(offer)
     for server in servers:
         is_sent = any(tool.server == server.name for tool in offer.sent)
         assert is_sent or not server.tools or f"- {server.name}, " in offer.prompt
@@ -87,7 +97,7 @@ def test_instructions_are_quoted_on_one_line_and_cut():
 
 def test_without_servers_nothing_is_added():
     assert vars(plan_offer([], 2_000)) == vars(Offer())
-    assert Offer().tokens == 0
+    assert count_tokens(Offer()) == 0
 
 
 def test_found_tools_that_do_not_fit_are_named():

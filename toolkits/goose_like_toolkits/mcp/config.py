@@ -2,14 +2,14 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from goose_like.config.bundles import Bundle, list_bundles
 from goose_like.config.foreign_text import parse_json
-from goose_like.config.paths import config_folder, describe_read_error, read_user_file, shorten_home
+from goose_like.config.paths import describe_read_error, shorten_home
 from goose_like.config.secrets import find_key, is_secret_variable
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.errors import UsageError
@@ -18,12 +18,7 @@ from goose_like.core.pattern import compile_later
 from goose_like.core.spelling import did_you_mean
 
 from .server import KNOWN_KEYS, ServerConfig, parse_entry
-
-PERSONAL_FILE = "mcp.json"
-"""The file of the person's servers, in the configuration folder."""
-
-PROJECT_FILE = ".mcp.json"
-"""The file of a project's servers, at its root."""
+from .start import PROJECT_FILE, find_personal_file, read_personal_text
 
 SERVERS_KEY = "mcpServers"
 """The key of the servers in both files, as in those of other agents."""
@@ -37,16 +32,20 @@ _VARIABLE = compile_later(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
 """A place for a variable, with the text that stands for a missing one. Some agents write `env:` before the name."""
 
 
-def load_servers(config: Mapping[str, Any], project: ProjectConfig | None) -> tuple[list[ServerConfig], list[str]]:
+def load_servers(
+    config: Mapping[str, Any],
+    project: ProjectConfig | None,
+    read_personal: Callable[[], str | None] = read_personal_text,
+) -> tuple[list[ServerConfig], list[str]]:
     """Load the servers of a session in a stable order, and the problems as sentences.
 
     The profile comes first, then the person's file, then bundles, then the project's file. The first server of a name
-    is used: a project never replaces a server of the person. `config` is that of the toolkit, and `project` holds
-    trusted files.
+    is used: a project never replaces a server of the person. `config` is that of the toolkit, `project` holds trusted
+    files, and `read_personal` returns the text of the person's file.
     """
     servers: dict[str, ServerConfig] = {}
     loaded, problems = _load_profile(config)
-    for load in (_load_personal(), _load_bundles(), load_project_servers(project)):
+    for load in (_load_personal(read_personal), _load_bundles(), load_project_servers(project)):
         loaded += load[0]
         problems += load[1]
     for server in loaded:
@@ -203,15 +202,14 @@ def _load_profile(config: Mapping[str, Any]) -> tuple[list[ServerConfig], list[s
     return servers, [*problems, *more]
 
 
-def _load_personal() -> tuple[list[ServerConfig], list[str]]:
-    file = config_folder() / PERSONAL_FILE
-    origin = shorten_home(str(file))
-    if not os.path.lexists(file):
-        return [], []
+def _load_personal(read: Callable[[], str | None]) -> tuple[list[ServerConfig], list[str]]:
+    origin = shorten_home(str(find_personal_file()))
     try:
-        text = read_user_file(file)
+        text = read()
     except (OSError, ValueError) as error:
         return [], [f"{origin} can't be read: {describe_read_error(error)}"]
+    if text is None:
+        return [], []
     return read_servers_text(text, origin)
 
 

@@ -1,20 +1,20 @@
 """The definitions of a server: its tools, prompts and resources, as the server listed them, kept between sessions.
 
-Each start reads them, so that they are dataclasses. Their values are checked where a server lists them.
+Their values are checked where a server lists them.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from goose_like.config.paths import create_private_folder, read_user_file, replace_private_file, state_folder
+from goose_like.config.paths import create_private_folder, replace_private_file
 from goose_like.core.dataclass import dataclass
 
 from .server import ServerConfig
+from .start import StoredFile, find_stored_file
 
 if TYPE_CHECKING:
     from .prompts_and_resources import PromptDefinition, ResourceDefinition
@@ -52,22 +52,12 @@ class DefinitionStore:
     """The definitions of each server by the fingerprint of its configuration, as the person last accepted them.
 
     A server with another command or address is another one: it starts without definitions. Give the configuration as
-    `load_servers` returns it, not the expanded one. Commands in the sandbox cannot see the folder.
+    `load_servers` returns it, not the expanded one.
     """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or state_folder() / "mcp"
 
     def load(self, server: ServerConfig) -> Definitions | None:
         """Load the definitions of a server; None if there are none, or none that this version can read."""
-        try:
-            text = read_user_file(self._get_file(server))
-            stored = from_json(text)
-            if stored["version"] != _FORMAT:
-                return None
-            return build_definitions(stored["definitions"])
-        except (OSError, ValueError, TypeError, LookupError):  # then the server is asked again, as a new one
-            return None
+        return parse_definitions(StoredFile(server.fingerprint).data)
 
     def save(self, server: ServerConfig, definitions: Definitions) -> None:
         """Save the definitions of a server, for its owner alone.
@@ -77,18 +67,29 @@ class DefinitionStore:
         """
         # The name is for a person who looks at the file.
         stored = {"version": _FORMAT, "server": server.name, "definitions": asdict(definitions)}
-        create_private_folder(self._folder)
-        replace_private_file(self._get_file(server), json.dumps(stored, indent=1))
+        file = find_stored_file(server.fingerprint)
+        create_private_folder(file.parent)
+        replace_private_file(file, json.dumps(stored, indent=1))
 
     def forget(self, server: ServerConfig) -> bool:
         """Remove the definitions of a server. Return whether there were any."""
-        file = self._get_file(server)
+        file = find_stored_file(server.fingerprint)
         has_file = file.exists()
         file.unlink(missing_ok=True)
         return has_file
 
-    def _get_file(self, server: ServerConfig) -> Path:
-        return self._folder / f"{server.fingerprint}.json"
+
+def parse_definitions(data: bytes | None) -> Definitions | None:
+    """Parse the content of a stored file; None if there is none, or none that this version can read."""
+    if data is None:
+        return None
+    try:
+        stored = from_json(data)
+        if stored["version"] == _FORMAT:
+            return build_definitions(stored["definitions"])
+    except (ValueError, TypeError, LookupError):  # then the server is asked again, as a new one
+        pass
+    return None
 
 
 def build_definitions(fields: Mapping[str, Any]) -> Definitions:

@@ -1,7 +1,4 @@
-"""What the model gets of MCP servers: names of tools, the definitions that are sent, and a text about the others.
-
-Each start plans an offer once: plain classes take a tenth of the time of dataclasses.
-"""
+"""The plan of what the model gets of MCP servers: names of tools, the definitions that are sent, and a text."""
 
 import hashlib
 import json
@@ -9,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 
+from goose_like.core.dataclass import dataclass
 from goose_like.core.event_text import escape_controls
 from goose_like.core.json_schema import sanitize_schema
 from goose_like.core.message import ToolSpec
@@ -17,9 +15,7 @@ from goose_like.core.spelling import format_count
 
 from .definitions import Definitions, ToolDefinition
 from .server import ServerConfig
-
-DEFAULT_TOKENS = 2_000
-"""What all servers together add to the first request at most."""
+from .start import ALL_TOOLS, Offer, OfferedTool
 
 SEARCH_TOKENS = 300
 """The estimated size of `find_tools` and `call_tool`."""
@@ -84,8 +80,17 @@ class ListedTool:
 
     def format(self) -> str:
         """Format the definition for the model."""
-        fields = {"name": self.name, "description": self.spec.description, "arguments": self.spec.schema}
-        return json.dumps(fields, ensure_ascii=False)
+        return format_tool(self.spec)
+
+    def offer(self) -> OfferedTool:
+        """Return the tool with the definition that the model gets."""
+        return OfferedTool(self.server, self.definition.name, self.spec)
+
+
+def format_tool(spec: ToolSpec) -> str:
+    """Format a definition for the model."""
+    fields = {"name": spec.name, "description": spec.description, "arguments": spec.schema}
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def estimate_tokens(text: str) -> int:
@@ -119,14 +124,21 @@ def matches(name: str, patterns: Collection[str]) -> bool:
     return "*" in patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def list_tools(server: ServerConfig, definitions: Definitions) -> tuple[ListedTool, ...]:
-    """List the tools that the model may use, in the order of the server. The first of equal names counts."""
+def list_tools(
+    server: ServerConfig, definitions: Definitions, patterns: Collection[str] = ALL_TOOLS
+) -> tuple[ListedTool, ...]:
+    """List the tools that the model may use, in the order of the server. The first of equal names counts.
+
+    `patterns` are those of the profile, for the names that the model uses.
+    """
     tools: dict[str, ListedTool] = {}
     for definition in definitions.tools:
-        is_picked = matches(definition.name, server.tools)
-        if is_picked:
+        if matches(definition.name, server.tools):
             tools.setdefault(definition.name, ListedTool(server.name, definition))
-    return tuple(tools.values())
+    listed = tuple(tools.values())
+    if "*" in patterns:  # else each needs its name for the model
+        return listed
+    return tuple(tool for tool in listed if matches(tool.name, patterns))
 
 
 def choose_sent(tools: Mapping[str, Sequence[ListedTool]], budget: int) -> set[str]:
@@ -153,52 +165,35 @@ def _subtract(sizes: Iterable[int], budget: int) -> int:
     return budget
 
 
+@dataclass(frozen=True, slots=True)
 class KnownServer:
     """A server as the prompt describes it. Without a stored list its tools are unknown (`is_known`)."""
 
-    def __init__(
-        self,
-        name: str,
-        tools: Sequence[ListedTool] = (),
-        instructions: str = "",
-        *,
-        is_known: bool = True,
-        announces_changes: bool = False,
-    ) -> None:
-        self.name = name
-        self.tools = tools
-        self.instructions = instructions
-        self.is_known = is_known
-        self.announces_changes = announces_changes
+    name: str
+    tools: Sequence[ListedTool] = ()
+    instructions: str = ""
+    is_known: bool = True
+    announces_changes: bool = False
+    has_resources: bool = False
 
 
-class Offer:
-    """What the model gets: the tools that are sent, and the text for the prompt. With `has_search`, two more tools.
+def describe_server(server: ServerConfig, definitions: Definitions | None, patterns: Collection[str]) -> KnownServer:
+    """Describe a server with its stored definitions. `patterns` are explained at `list_tools`."""
+    if definitions is None:
+        return KnownServer(server.name, is_known=False)
+    return KnownServer(
+        server.name,
+        list_tools(server, definitions, patterns),
+        definitions.instructions,
+        announces_changes=definitions.announces_changes,
+        has_resources=bool(definitions.resources),
+    )
 
-    The model's own server may search the `deferred` ones. It then does so in place of these two tools, unless other
-    tools may come later (`has_later`).
-    """
 
-    def __init__(
-        self,
-        prompt: str = "",
-        sent: Sequence[ListedTool] = (),
-        deferred: Sequence[ListedTool] = (),
-        *,
-        has_search: bool = False,
-        has_later: bool = False,
-    ) -> None:
-        self.prompt = prompt
-        self.sent = sent
-        self.deferred = deferred
-        self.has_search = has_search
-        self.has_later = has_later
-
-    @property
-    def tokens(self) -> int:
-        """The estimated tokens of all that servers add to each request."""
-        tokens = estimate_tokens(self.prompt) + sum(tool.tokens for tool in self.sent)
-        return tokens + SEARCH_TOKENS * self.has_search
+def count_tokens(offer: Offer) -> int:
+    """Estimate the tokens of all that servers add to each request."""
+    tokens = estimate_tokens(offer.prompt) + sum(estimate_tokens(format_tool(tool.spec)) for tool in offer.sent)
+    return tokens + SEARCH_TOKENS * offer.has_search
 
 
 def plan_offer(servers: Sequence[KnownServer], budget: int, *, defers: bool = False) -> Offer:
@@ -227,19 +222,28 @@ def plan_offer(servers: Sequence[KnownServer], budget: int, *, defers: bool = Fa
     lines = [_INTRODUCTION, *instructions]
     if rows:
         lines += [hint, *rows]
-    tools: list[ListedTool] = []
-    deferred: list[ListedTool] = []
+    tools: list[OfferedTool] = []
+    deferred: list[OfferedTool] = []
     has_later = False
     for server in servers:
         is_sent = server.name in sent
         if is_sent:
-            tools += server.tools
+            tools += [tool.offer() for tool in server.tools]
         elif defers:
-            deferred += server.tools
+            deferred += [tool.offer() for tool in server.tools]
         if not server.is_known or (is_sent and server.announces_changes):
             has_later = True
     prompt = "\n".join(lines)
-    return Offer(prompt, tools, deferred, has_search=needs_search, has_later=has_later)
+    has_resources = any(server.has_resources for server in servers)
+    return Offer(
+        prompt,
+        tools,
+        deferred,
+        has_search=needs_search,
+        has_later=has_later,
+        has_unknown=bool(unknown),
+        has_resources=has_resources,
+    )
 
 
 def _quote_instructions(servers: Sequence[KnownServer], budget: int) -> list[str]:

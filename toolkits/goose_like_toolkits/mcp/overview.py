@@ -6,8 +6,9 @@ from typing import Any
 from goose_like.core.event_text import escape_controls
 from goose_like.core.spelling import format_count
 
-from .offer import ListedTool, Offer
+from .offer import ListedTool, count_tokens, estimate_tokens, format_tool
 from .server_state import ServerState
+from .start import Offer
 
 _SUMMARY_CHARACTERS = 100
 
@@ -17,7 +18,7 @@ def describe_row(state: ServerState, tools: Sequence[ListedTool], offer: Offer) 
     sent = [tool for tool in offer.sent if tool.server == state.name]
     count = format_count(len(tools), "tool") if state.current else "tools unknown"
     if sent:
-        tokens = sum(tool.tokens for tool in sent)
+        tokens = sum(estimate_tokens(format_tool(tool.spec)) for tool in sent)
         way = f"sent, {tokens:,} tokens"
     elif any(tool.server == state.name for tool in offer.deferred):
         way = "deferred"
@@ -37,7 +38,7 @@ def draw_table(rows: Sequence[Sequence[str]], offer: Offer) -> Any:
     table = Table(box=None, pad_edge=False, show_header=False)
     for row in rows:
         table.add_row(*(Text(cell, overflow="fold") for cell in row))
-    lines = [f"together {offer.tokens:,} tokens in each request; /mcp SERVER shows its tools"]
+    lines = [f"together {count_tokens(offer):,} tokens in each request; /mcp SERVER shows its tools"]
     if offer.deferred:
         count = format_count(len(offer.deferred), "tool")
         lines.append(f"{count} deferred: the model's server searches them, or find_tools with another model")

@@ -19,7 +19,8 @@ from goose_like.config.paths import (
 )
 from goose_like.core.errors import GooseLikeError, UsageError
 
-from .config import PERSONAL_FILE, SERVERS_KEY
+from .config import SERVERS_KEY
+from .start import find_personal_file
 
 
 def add_entries(entries: Mapping[str, Any]) -> str:
@@ -47,7 +48,7 @@ def remove_entry(name: str) -> bool:
 @contextmanager
 def _edit() -> Iterator[dict[str, Any]]:
     """Give the servers of the file as a dict to change, and write them at the end. Other keys of the file stay."""
-    file = _get_file()
+    file = find_personal_file()
     try:
         with lock_folder(config_folder()):
             content = _read(file)
@@ -74,9 +75,5 @@ def _read(file: Path) -> dict[str, Any]:
     return content
 
 
-def _get_file() -> Path:
-    return config_folder() / PERSONAL_FILE
-
-
 def _show_file() -> str:
-    return shorten_home(str(_get_file()))
+    return shorten_home(str(find_personal_file()))

@@ -42,7 +42,8 @@ class ServerConfig:
     are environment variables of the program. `origin` names the file or profile for the person. With `is_projects`
     the project brought the server, so a person trusted its exact text.
 
-    `is_literal` means that the texts name no variables. A program may write in `data_folder`.
+    `is_literal` means that the texts name no variables. A program may write in `data_folder`. With `is_ambiguous`, the
+    command was one text, whose words depend on the files that exist.
 
     `client_id` and `client_secret` are those of a client that the person registered there, for OAuth; a login leads to
     `callback_port` of this machine (0: any). `tools` are patterns of the tools that the model may use. Progress of the
@@ -53,6 +54,7 @@ class ServerConfig:
     origin: str
     is_projects: bool = False
     is_literal: bool = False
+    is_ambiguous: bool = False
     data_folder: str = ""
     transport: Transport = "stdio"
     command: tuple[str, ...] = ()
@@ -106,7 +108,9 @@ def parse_entry(name: str, entry: object, origin: str, *, is_projects: bool = Fa
     url = given.read_text("url", "httpUrl", "serverUrl", "uri")
     fields["transport"] = _find_transport(given.read_text("type"), command, url)
     if fields["transport"] == "stdio":
-        fields["command"] = _build_command(command, given.read_texts("args") or ())
+        arguments = given.read_texts("args") or ()
+        fields["command"] = _build_command(command, arguments)
+        fields["is_ambiguous"] = not arguments and isinstance(command, str) and not _is_plain_word(command)
         fields["variables"] = _build_variables(given)
         fields["folder"] = given.read_text("cwd")
     else:
@@ -235,13 +239,16 @@ def check_url(url: str) -> str:
 
 def split_command(text: str) -> tuple[str, ...]:
     """Split a command with arguments in one text, as a shell does. The path of a file stays whole, with its spaces."""
-    is_plain_word = shlex.quote(text) == text
-    if is_plain_word or os.path.exists(os.path.expanduser(text)):
+    if _is_plain_word(text) or os.path.exists(os.path.expanduser(text)):
         return (text,)
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
         raise ValueError(f"`command`: {str(error).lower()}") from None
+
+
+def _is_plain_word(text: str) -> bool:
+    return shlex.quote(text) == text
 
 
 def _find_transport(named: str, command: str | tuple[str, ...], url: str) -> Transport:

@@ -33,14 +33,15 @@ class ServerState:
     def __init__(
         self,
         server: ServerConfig,
+        first: Definitions | None,
         store: DefinitionStore,
         notifier: Notifier,
         connect: "Callable[[ServerConfig, str], Connection]",
         show_start: Callable[[str], None],
     ) -> None:
         self.server = server
-        self.first: Definitions | None = store.load(server)
-        self.current: Definitions | None = self.first
+        self.first = first
+        self.current = first
         self.changed: frozenset[str] = frozenset()
         self._store = store
         self._notifier = notifier

@@ -8,12 +8,12 @@ from goose_like.terminal.escape import escape_invisible, to_one_line
 from goose_like.terminal.report_table import print_table
 
 from ..agent_files import find_agent_servers
-from ..config import PROJECT_FILE
 from ..definitions import Definitions, DefinitionStore
 from ..login import load_login
 from ..offer import list_tools
 from ..reach import describe_command, describe_reach, describe_variables
 from ..server import ServerConfig
+from ..start import PROJECT_FILE
 from .setting import TRUST_ADVICE, Setting, load_setting
 
 _SHOWN_CHARACTERS = 100

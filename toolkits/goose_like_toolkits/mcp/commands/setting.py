@@ -21,12 +21,11 @@ from goose_like.terminal.escape import escape_invisible
 from goose_like.terminal.interaction import exit_on_signals
 from goose_like.workspace.workspace import Workspace
 
-from ..config import PROJECT_FILE, expand_server, load_servers
+from ..config import expand_server, load_servers
 from ..definitions import Definitions
 from ..login import build_auth
 from ..server import ServerConfig
-
-NOT_INSTALLED = "MCP servers need the package `mcp`, which is not installed: pip install 'goose-like[mcp]'"
+from ..start import NOT_INSTALLED, PROJECT_FILE
 
 
 @dataclass(frozen=True, slots=True)
