@@ -100,17 +100,17 @@ class Servers:
         Raises:
             ToolError: there is none.
         """
-        known: dict[str, ListedTool] = {}
-        own: dict[str, list[ListedTool]] = {}
+        listed: list[ListedTool] = []
         for state in self.states.values():
-            for each in self.list_tools(state):
-                known[each.name] = each
-                own.setdefault(each.definition.name, []).append(each)
-        if name in known:
-            return known[name]
-        if len(own.get(name, ())) == 1:
-            return own[name][0]
-        raise ToolError(f"no tool {name!r} of an MCP server; {did_you_mean(name, known)}; look for it with find_tools")
+            listed += self.list_tools(state)
+        for tool in listed:
+            if tool.name == name:
+                return tool
+        own = [tool for tool in listed if tool.definition.name == name]
+        if len(own) == 1:
+            return own[0]
+        hint = did_you_mean(name, [tool.name for tool in listed])
+        raise ToolError(f"no tool {name!r} of an MCP server; {hint}; look for it with find_tools")
 
     def describe_changes(self) -> Mapping[str, str]:
         """Describe the tools that are other ones than the prompt says, as facts for the model."""
