@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like_toolkits.mcp.definitions import Definitions, ToolDefinition
-from goose_like_toolkits.mcp.start import Offer
+from goose_like_toolkits.mcp.offer import Offer
 from goose_like_toolkits.mcp.toolkit import McpToolkit
 
 from goose_like.agent.build import build_exchange

@@ -1,7 +1,8 @@
 """What the model gets of the servers within the budget."""
 
 from goose_like_toolkits.mcp.definitions import Definitions, ToolDefinition
-from goose_like_toolkits.mcp.offer import (
+from goose_like_toolkits.mcp.offer import Offer
+from goose_like_toolkits.mcp.offer_plan import (
     KnownServer,
     ListedTool,
     count_tokens,
@@ -11,7 +12,6 @@ from goose_like_toolkits.mcp.offer import (
 )
 from goose_like_toolkits.mcp.search import format_found
 from goose_like_toolkits.mcp.server import ServerConfig
-from goose_like_toolkits.mcp.start import Offer
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -2,7 +2,7 @@
 
 import pytest
 from goose_like_toolkits.mcp.definitions import Definitions, ToolDefinition
-from goose_like_toolkits.mcp.offer import ListedTool, choose_sent, list_tools, name_tool
+from goose_like_toolkits.mcp.offer_plan import ListedTool, choose_sent, list_tools, name_tool
 from goose_like_toolkits.mcp.search import search_tools
 from goose_like_toolkits.mcp.server import ServerConfig
 from hypothesis import given

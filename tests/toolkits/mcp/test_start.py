@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from goose_like_toolkits.mcp.config import load_servers
 from goose_like_toolkits.mcp.definitions import Definitions, DefinitionStore, ToolDefinition
+from goose_like_toolkits.mcp.offer import ALL_TOOLS, DEFAULT_TOKENS, Offer
 from goose_like_toolkits.mcp.prompts_and_resources import ResourceDefinition
-from goose_like_toolkits.mcp.start import ALL_TOOLS, DEFAULT_TOKENS, Offer, Sources, find_offer
+from goose_like_toolkits.mcp.start import Sources, find_offer
 
 from goose_like.config import file_state
 from goose_like.config.trust import ProjectConfig

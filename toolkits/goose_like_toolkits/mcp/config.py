@@ -17,8 +17,8 @@ from goose_like.core.masking import add_secret
 from goose_like.core.pattern import compile_later
 from goose_like.core.spelling import did_you_mean
 
+from .places import PROJECT_FILE, find_personal_file, read_personal_text
 from .server import KNOWN_KEYS, ServerConfig, parse_entry
-from .start import PROJECT_FILE, find_personal_file, read_personal_text
 
 SERVERS_KEY = "mcpServers"
 """The key of the servers in both files, as in those of other agents."""

@@ -13,8 +13,8 @@ from pydantic_core import from_json
 from goose_like.config.paths import create_private_folder, replace_private_file
 from goose_like.core.dataclass import dataclass
 
+from .places import StoredFile, find_stored_file
 from .server import ServerConfig
-from .start import StoredFile, find_stored_file
 
 if TYPE_CHECKING:
     from .prompts_and_resources import PromptDefinition, ResourceDefinition

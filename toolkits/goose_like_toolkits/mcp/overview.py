@@ -6,9 +6,9 @@ from typing import Any
 from goose_like.core.event_text import escape_controls
 from goose_like.core.spelling import format_count
 
-from .offer import ListedTool, count_tokens, estimate_tokens, format_tool
+from .offer import Offer
+from .offer_plan import ListedTool, count_tokens, estimate_tokens, format_tool
 from .server_state import ServerState
-from .start import Offer
 
 _SUMMARY_CHARACTERS = 100
 

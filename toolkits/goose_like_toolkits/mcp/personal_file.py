@@ -20,7 +20,7 @@ from goose_like.config.paths import (
 from goose_like.core.errors import GooseLikeError, UsageError
 
 from .config import SERVERS_KEY
-from .start import find_personal_file
+from .places import find_personal_file
 
 
 def add_entries(entries: Mapping[str, Any]) -> str:

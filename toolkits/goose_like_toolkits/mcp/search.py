@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from goose_like.core.pattern import compile_later
 
-from .offer import ListedTool
+from .offer_plan import ListedTool
 
 _WORD = compile_later(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 

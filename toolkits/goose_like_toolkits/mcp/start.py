@@ -5,111 +5,28 @@ last have the same state. A start reads all of these, and parses none. The serve
 first use, so that a session knows what its prompt was made of, even if a file has changed since.
 """
 
-import os
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goose_like.config.bundles import list_bundles
 from goose_like.config.file_state import describe_state
 from goose_like.config.kept_values import KeptValues
-from goose_like.config.paths import config_folder, read_user_file, state_folder
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.message import ToolSpec
+
+from .offer import Offer, OfferedTool
+from .places import PROJECT_FILE, StoredFile, read_personal_text
 
 if TYPE_CHECKING:
     from .definitions import Definitions
     from .server import ServerConfig
 
-PERSONAL_FILE = "mcp.json"
-"""The file of the person's servers, in the configuration folder."""
-
-PROJECT_FILE = ".mcp.json"
-"""The file of a project's servers, at its root."""
-
 NOT_INSTALLED = "MCP servers need the package `mcp`, which is not installed: pip install 'goose-like[mcp]'"
 
-DEFAULT_TOKENS = 2_000
-"""What all servers together add to the first request at most."""
-
-ALL_TOOLS = ("*",)
-"""The patterns of a profile that picks no tools."""
-
 _MAX_OFFERS = 10
-
-
-class OfferedTool:
-    """A tool whose definition the model gets. `name` is the server's own, and `spec` has the one for the model."""
-
-    def __init__(self, server: str, name: str, spec: ToolSpec) -> None:
-        self.server = server
-        self.name = name
-        self.spec = spec
-
-
-class Offer:
-    """What the model gets: the tools that are sent, and the text for the prompt. With `has_search`, two more tools.
-
-    The model's own server may search the `deferred` ones. It then does so in place of these two tools, unless other
-    tools may come later (`has_later`). With `has_unknown`, a server has no stored definitions. With `has_resources` the
-    model gets the tool that reads them.
-    """
-
-    def __init__(
-        self,
-        prompt: str = "",
-        sent: Sequence[OfferedTool] = (),
-        deferred: Sequence[OfferedTool] = (),
-        *,
-        has_search: bool = False,
-        has_later: bool = False,
-        has_unknown: bool = False,
-        has_resources: bool = False,
-    ) -> None:
-        self.prompt = prompt
-        self.sent = sent
-        self.deferred = deferred
-        self.has_search = has_search
-        self.has_later = has_later
-        self.has_unknown = has_unknown
-        self.has_resources = has_resources
-
-
-def find_personal_file() -> Path:
-    """Return the path of the person's file."""
-    return config_folder() / PERSONAL_FILE
-
-
-def read_personal_text() -> str | None:
-    """Read the person's file; None if there is none.
-
-    Raises:
-        OSError, ValueError: it cannot be read.
-    """
-    file = find_personal_file()
-    if not os.path.lexists(file):  # a link to nothing is an error
-        return None
-    return read_user_file(file)
-
-
-def find_stored_file(fingerprint: str) -> Path:
-    """Return the file with the definitions of a server. Commands in the sandbox cannot see its folder."""
-    return state_folder() / "mcp" / f"{fingerprint}.json"
-
-
-class StoredFile:
-    """The stored definitions of a server: the status and the content of the file; both None if it cannot be read."""
-
-    def __init__(self, fingerprint: str) -> None:
-        self.status: os.stat_result | None = None
-        self.data: bytes | None = None
-        with suppress(OSError), open(find_stored_file(fingerprint), "rb") as file:
-            self.status = os.fstat(file.fileno())
-            self.data = file.read()
 
 
 class Sources:
@@ -193,7 +110,7 @@ def find_offer(
         fingerprints, state, values = entry
         if sources.describe_stored(fingerprints) == state:
             return _decode(values), ()
-    from .offer import describe_server, plan_offer
+    from .offer_plan import describe_server, plan_offer
 
     servers = [describe_server(server, definitions, patterns) for server, definitions in sources.servers]
     offer = plan_offer(servers, budget, defers=defers)

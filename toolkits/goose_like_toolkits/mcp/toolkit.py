@@ -29,12 +29,13 @@ from goose_like.toolkit import (
     tool,
 )
 
-from .start import ALL_TOOLS, DEFAULT_TOKENS, Offer, OfferedTool, Sources, find_offer
+from .offer import ALL_TOOLS, DEFAULT_TOKENS, Offer, OfferedTool
+from .start import Sources, find_offer
 
 if TYPE_CHECKING:
     from .mentions import ResourceMention
     from .server import ServerConfig
-    from .servers import Servers
+    from .session_servers import Servers
 
 _SCHEME = "mcp:"
 """The start of a resource's address for other agents: `mcp:SERVER/URI`."""
@@ -68,7 +69,7 @@ class McpToolkit(Toolkit):
     def _servers(self) -> "Servers":
         """The servers. Most starts need none of them, only the offer."""
         from .config import expand_server
-        from .servers import Servers
+        from .session_servers import Servers
         from .surroundings import Surroundings
 
         around = Surroundings(

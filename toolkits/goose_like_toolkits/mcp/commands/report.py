@@ -10,10 +10,10 @@ from goose_like.terminal.report_table import print_table
 from ..agent_files import find_agent_servers
 from ..definitions import Definitions, DefinitionStore
 from ..login import load_login
-from ..offer import list_tools
+from ..offer_plan import list_tools
+from ..places import PROJECT_FILE
 from ..reach import describe_command, describe_reach, describe_variables
 from ..server import ServerConfig
-from ..start import PROJECT_FILE
 from .setting import TRUST_ADVICE, Setting, load_setting
 
 _SHOWN_CHARACTERS = 100

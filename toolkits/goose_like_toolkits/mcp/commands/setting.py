@@ -24,8 +24,9 @@ from goose_like.workspace.workspace import Workspace
 from ..config import expand_server, load_servers
 from ..definitions import Definitions
 from ..login import build_auth
+from ..places import PROJECT_FILE
 from ..server import ServerConfig
-from ..start import NOT_INSTALLED, PROJECT_FILE
+from ..start import NOT_INSTALLED
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from goose_like.core.spelling import did_you_mean
 from goose_like.toolkit import ToolError
 
 from .definitions import Definitions, DefinitionStore
-from .offer import ListedTool, list_tools
+from .offer_plan import ListedTool, list_tools
 from .server import ServerConfig
 from .server_state import ServerState
 from .surroundings import Surroundings
