@@ -1,4 +1,7 @@
-"""Values that take long to compute, kept between processes in a file of the cache folder. Commands cannot write it."""
+"""Values that take long to compute, kept between processes in files of the state folder.
+
+Starts take them without another check, so commands must not write them: the sandbox hides that folder wherever it lies.
+"""
 
 import json
 from collections.abc import Callable
@@ -10,7 +13,7 @@ from typing import Any
 
 from goose_like import __version__
 
-from .paths import cache_folder, read_user_file, replace_private_file
+from .paths import create_private_folder, kept_folder, read_user_file, replace_private_file
 
 _MAX_ENTRIES = 5_000
 
@@ -19,12 +22,12 @@ class KeptValues:
     """Values of JSON by key, in one file. Its name is that of the values.
 
     A file that is damaged, or that another version of goose_like wrote, counts as empty. Of more than `max_entries`,
-    the newest ones stay. Keep no secrets.
+    the newest ones stay.
     """
 
     def __init__(self, name: str, max_entries: int = _MAX_ENTRIES) -> None:
         self._max_entries = max_entries
-        self._file = cache_folder() / f"{name}.json"
+        self._file = kept_folder() / f"{name}.json"
         self._entries = self._load()
         self._has_changed = False
 
@@ -52,6 +55,7 @@ class KeptValues:
         newest = list(self._entries.items())[-self._max_entries :]
         text = json.dumps({"version": __version__, "entries": dict(newest)})
         with suppress(OSError):
+            create_private_folder(self._file.parent)
             replace_private_file(self._file, text)
 
 
@@ -60,7 +64,7 @@ def compute_once(name: str, text: str, compute: Callable[[str], Any]) -> Any:
 
     An equal text has an equal value. A value that is not of JSON is returned and not kept.
     """
-    kept = _open_kept(name, cache_folder())
+    kept = _open_kept(name, kept_folder())
     key = sha256(text.encode(errors="surrogatepass")).hexdigest()
     found = kept.get(key)
     if found is not None:
@@ -74,5 +78,5 @@ def compute_once(name: str, text: str, compute: Callable[[str], Any]) -> Any:
 
 @cache
 def _open_kept(name: str, folder: Path) -> KeptValues:
-    """Open the file of a name once for each cache folder."""
+    """Open the file of a name once for each folder."""
     return KeptValues(name)

@@ -88,6 +88,14 @@ def sessions_folder() -> Path:
     return state_folder() / "sessions"
 
 
+def kept_folder() -> Path:
+    """Return the folder of computed values that later starts trust. As in all of the state, commands see none of it.
+
+    The cache may lie where they write: tools of CI put it into the workspace.
+    """
+    return state_folder() / "kept"
+
+
 def cache_folder() -> Path:
     """Return the folder of data that can be created again: model weights and indexes."""
     return _base("XDG_CACHE_HOME", ".cache", "cache")

@@ -1,4 +1,4 @@
-"""Prices that the price table gave before, in the cache folder: the import of the table takes longer than a run's end.
+"""Prices that the price table gave before, in the state folder: the import of the table takes longer than a run's end.
 
 Only plain prices are kept, and that a price is unknown. Those that depend on the time or on a request's size are not.
 """
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goose_like.config.paths import cache_folder, replace_private_file
+from goose_like.config.paths import create_private_folder, kept_folder, replace_private_file
 from goose_like.core.dataclass import dataclass
 from goose_like.core.message import Usage
 
@@ -105,12 +105,14 @@ def keep_price(label: str, rates: Rates | None) -> None:
         if known is not None:
             prices[each] = {name: str(getattr(known, name)) for name in Rates.__match_args__}
     text = json.dumps({"table": _identify_table(), "prices": prices})
-    with suppress(OSError):  # without a cache, each process asks the table
-        replace_private_file(_find_file(), text)
+    file = _find_file()
+    with suppress(OSError):  # without the file, each process asks the table
+        create_private_folder(file.parent)
+        replace_private_file(file, text)
 
 
 def _find_file() -> Path:
-    return cache_folder() / "prices.json"
+    return kept_folder() / "prices.json"
 
 
 @cache

@@ -28,7 +28,7 @@ DAMAGED = [
 
 @pytest.fixture
 def file(home: Path) -> Path:
-    return home / "cache/shipped-yaml.json"
+    return home / "state/kept/shipped-yaml.json"
 
 
 def forget() -> None:
@@ -43,13 +43,13 @@ def test_values_are_kept(home: Path) -> None:
     first.save()
     assert KeptValues("numbers").get("one") == [1, {"a": None}]
     assert KeptValues("others").get("one") is None
-    assert (home / "cache/numbers.json").stat().st_mode & 0o777 == 0o600
+    assert (home / "state/kept/numbers.json").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("text", DAMAGED)
 def test_damaged_files_and_those_of_other_versions_are_made_again(home: Path, text: str) -> None:
-    (home / "cache").mkdir(parents=True)
-    (home / "cache/numbers.json").write_text(text)
+    (home / "state/kept").mkdir(parents=True)
+    (home / "state/kept/numbers.json").write_text(text)
     values = KeptValues("numbers")
     assert values.get("a") is None
     values.put("a", 2)
@@ -125,4 +125,4 @@ def test_the_docstring_of_a_tool_is_parsed_once(home: Path, monkeypatch: pytest.
     assert described[0] == described[1]
     assert described[0].description == "Count the words of a text."
     assert described[0].schema["properties"]["least"]["description"] == "Minimum number of letters of a word."
-    assert "Count the words" in (home / "cache/docstrings.json").read_text()
+    assert "Count the words" in (home / "state/kept/docstrings.json").read_text()

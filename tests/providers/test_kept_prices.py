@@ -1,4 +1,4 @@
-"""Prices that are kept in the cache folder, beside those of the table."""
+"""Prices that are kept in the state folder, beside those of the table."""
 
 import json
 import subprocess
@@ -80,7 +80,7 @@ def test_a_price_with_tiers_is_always_asked_for(home):
 )
 def test_a_file_that_does_not_fit_is_replaced(change, home):
     cost = run(PLAIN)[0]
-    file = kept_prices.cache_folder() / "prices.json"
+    file = kept_prices.kept_folder() / "prices.json"
     change(file)
     assert run(PLAIN) == [cost, "True"]
     assert run(PLAIN) == [cost, "False"]

@@ -207,7 +207,7 @@ def test_what_is_kept_ends_after_some_days_and_names_no_password(home: Path) -> 
     keep_mode(url, "m2", "native")
     assert (find_kept_mode(url, "m1"), find_kept_mode(url, "m2")) == ("constrained", "native")
     assert find_kept_mode(urlsplit("http://box:8001/v1"), "m1") is None
-    file = home / "cache/tool_calls.json"
+    file = home / "state/kept/tool_calls.json"
     assert "secret" not in file.read_text()
     old = date.today() - timedelta(days=KEPT_DAYS)
     file.write_text(file.read_text().replace(date.today().isoformat(), old.isoformat()))
@@ -220,7 +220,7 @@ def test_a_damaged_result_is_no_result(kept: JsonValue, home: Path) -> None:
     values = KeptValues("tool_calls")
     values.put("box:8000/v1", kept)
     values.save()
-    assert (home / "cache/tool_calls.json").exists()
+    assert (home / "state/kept/tool_calls.json").exists()
     assert find_kept_mode(url, "m1") is None
     keep_mode(url, "m1", "native")
     assert find_kept_mode(url, "m1") == "native"

@@ -1,7 +1,8 @@
 """The offer that a start keeps for the next one."""
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from goose_like_toolkits.mcp.config import load_servers
 from goose_like_toolkits.mcp.definitions import Definitions, DefinitionStore, ToolDefinition
 from goose_like_toolkits.mcp.offer import ALL_TOOLS, DEFAULT_TOKENS, Offer
 from goose_like_toolkits.mcp.prompts_and_resources import ResourceDefinition
-from goose_like_toolkits.mcp.start import Sources, find_offer
+from goose_like_toolkits.mcp.start import NOT_INSTALLED, Sources, find_offer
 
 from goose_like.config import file_state
+from goose_like.config.bundles import Bundle
 from goose_like.config.trust import ProjectConfig
 from tests.toolkits.mcp.sessions import (
     NOBODY,
@@ -64,10 +66,10 @@ def find(project: ProjectConfig | None = None, *, defers: bool = False, **config
 
 def mark_kept(home: Path) -> None:
     """Change the prompt of all kept offers, so that a start shows whether it takes one."""
-    file = home / "cache/mcp-offers.json"
+    file = home / "state/kept/mcp-offers.json"
     kept = json.loads(file.read_text())
-    for _, _, offer in kept["entries"].values():
-        offer["prompt"] = MARK
+    for entry in kept["entries"].values():
+        entry["offer"]["prompt"] = MARK
     file.write_text(json.dumps(kept))
 
 
@@ -145,7 +147,7 @@ def test_a_start_that_says_more_than_the_offer_is_made_each_time(home, text):
     again, problems_again = find()
     assert describe_offer(offer) == describe_offer(again)
     assert problems == problems_again
-    assert not (home / "cache/mcp-offers.json").exists()
+    assert not (home / "state/kept/mcp-offers.json").exists()
 
 
 def test_an_unreadable_file_is_told_where_a_missing_one_was_kept(home, tmp_path):
@@ -167,9 +169,75 @@ def test_a_damaged_file_of_offers_counts_as_empty(home):
     configure(home, {"a": {"command": "a"}})
     store(make_definitions(TOOLS))
     made = start()
-    file = home / "cache/mcp-offers.json"
+    file = home / "state/kept/mcp-offers.json"
     file.write_text(file.read_text()[:-20])
     assert describe_offer(start()) == describe_offer(made)
+
+
+def change_kept(home: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the entries of all kept offers."""
+    mark_kept(home)
+    file = home / "state/kept/mcp-offers.json"
+    kept = json.loads(file.read_text())
+    for entry in kept["entries"].values():
+        change(entry)
+    file.write_text(json.dumps(kept))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda entry: entry["offer"].update(new_field=True),
+        lambda entry: entry["offer"].pop("has_resources"),
+        lambda entry: entry["offer"].update(sent=5),
+        lambda entry: entry["offer"]["sent"][0].pop("schema"),
+        lambda entry: entry["offer"]["sent"].insert(0, ["a", "read"]),
+        lambda entry: entry.update(offer=None),
+        lambda entry: entry.update(fingerprints=None),
+        lambda entry: entry.pop("state"),
+    ],
+)
+def test_a_kept_offer_of_another_layout_is_replaced(home, change):
+    configure(home, {"a": {"command": "a"}})
+    store(make_definitions(TOOLS))
+    made = start()
+    change_kept(home, change)
+    assert describe_offer(start()) == describe_offer(made)
+    mark_kept(home)
+    assert takes_kept(start())
+
+
+def test_a_kept_tool_has_the_name_that_is_called(home):
+    """The rules of the person name it."""
+    configure(home, {"a": {"command": "a"}})
+    store(make_definitions(TOOLS))
+    start()
+    change_kept(home, lambda entry: entry["offer"]["sent"][0].update(name="push"))
+    first = start().sent[0]
+    assert (first.name, first.spec.name) == ("push", "mcp__a__push")
+
+
+def test_servers_of_a_new_bundle_are_offered(home):
+    configure(home, {"a": {"command": "a"}})
+    store(make_definitions(TOOLS))
+    start()
+    mark_kept(home)
+    kit = Bundle(name="kit", layout="claude")
+    kit.root.mkdir(parents=True)
+    (kit.folder / "bundle.json").write_text(kit.model_dump_json())
+    (kit.folder / "servers.json").write_text('{"notes": {"command": "notes"}}')
+    offer = start()
+    assert not takes_kept(offer)
+    assert "notes: its tools are not known yet" in offer.prompt
+
+
+def test_a_missing_package_is_told_where_an_offer_was_kept(home, monkeypatch):
+    configure(home, {"a": {"command": "a"}})
+    store(make_definitions(TOOLS))
+    start()
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    offer, problems = find()
+    assert (offer.sent, problems) == ((), [NOT_INSTALLED])
 
 
 async def test_a_session_compares_with_the_texts_of_its_start(home: Path, tmp_path: Path) -> None:
@@ -198,4 +266,4 @@ def test_an_offer_is_kept_once_the_definitions_have_settled(home, monkeypatch):
     store(make_definitions(TOOLS))
     monkeypatch.setattr(file_state, "SETTLED_NS", 60_000_000_000)
     start()
-    assert not (home / "cache/mcp-offers.json").exists()
+    assert not (home / "state/kept/mcp-offers.json").exists()

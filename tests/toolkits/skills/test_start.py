@@ -1,5 +1,6 @@
 """What a start needs of skills is kept, and any change of their files is noticed."""
 
+import json
 import os
 import shutil
 import time
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from goose_like_toolkits.skills.start import find_start
+from pydantic import JsonValue
 
 from goose_like.config import file_state
-from goose_like.config.paths import cache_folder
+from goose_like.config.paths import kept_folder
 from goose_like.config.trust import (
     ProjectConfig,
     load_trusted_project,
@@ -34,7 +36,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def mark_kept_listings() -> None:
     """Change the kept listings, so that it shows where one is used."""
-    file = cache_folder() / "skill-listings.json"
+    file = kept_folder() / "skill-listings.json"
     file.write_text(file.read_text().replace("Skills are instructions", "KEPT"))
 
 
@@ -70,6 +72,23 @@ def test_changes_of_the_persons_skills_are_noticed(mine: Path, name: str) -> Non
     assert "KEPT" not in changed.listing
     assert expected in changed.listing
     assert bool(changed.listing) == bool(expected)
+
+
+@pytest.mark.parametrize("damage", [None, [], {}, {"opened": None}, "text"])
+def test_a_kept_value_of_another_layout_is_replaced(mine: Path, damage: JsonValue) -> None:
+    write_skill(mine, "one", "First.")
+    first = find_start(None)
+    for name in ("skill-listings", "skills"):
+        file = kept_folder() / f"{name}.json"
+        kept = json.loads(file.read_text())
+        for key, entry in kept["entries"].items():
+            if isinstance(damage, dict) and isinstance(entry, dict):
+                entry.update(damage)
+            else:
+                kept["entries"][key] = damage
+        file.write_text(json.dumps(kept))
+    assert find_start(None).opened == first.opened
+    assert "- one: First." in find_start(None).listing
 
 
 def test_what_cannot_be_used_is_told_at_each_start(mine: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from goose_like.config.paths import home_folder
+from goose_like.config.paths import home_folder, kept_folder
 from goose_like.core.errors import DeniedError
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.sandbox.path_rules import build_rules, resolve_path
@@ -124,3 +124,14 @@ async def test_folders_in_variables_may_begin_with_two_slashes(
     rules = build_rules(root, root.parent / "private", shown=[f"/{folder}/shown"])
     assert not [path for path in rules.table if str(path).startswith("//")]
     assert rules.get_rule(folder / "shown") == "read"
+
+
+@pytest.mark.parametrize("variable", ["GOOSE_LIKE_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"])
+def test_commands_never_reach_what_later_starts_trust(
+    variable: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tools of CI put the cache into the workspace."""
+    monkeypatch.delenv("GOOSE_LIKE_HOME", raising=False)
+    monkeypatch.setenv(variable, str(root / ".cache"))
+    rules = build_rules(root, root.parent / "private")
+    assert rules.get_rule(resolve_path(kept_folder() / "mcp-offers.json")) == "hidden"

@@ -1,6 +1,5 @@
 """The plan of what the model gets of MCP servers: names of tools, the definitions that are sent, and a text."""
 
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -10,11 +9,10 @@ from goose_like.core.dataclass import dataclass
 from goose_like.core.event_text import escape_controls
 from goose_like.core.json_schema import sanitize_schema
 from goose_like.core.message import ToolSpec
-from goose_like.core.pattern import compile_later
 from goose_like.core.spelling import format_count
 
 from .definitions import Definitions, ToolDefinition
-from .offer import ALL_TOOLS, Offer, OfferedTool
+from .offer import ALL_TOOLS, Offer, OfferedTool, name_tool
 from .server import ServerConfig
 
 SEARCH_TOKENS = 300
@@ -37,12 +35,7 @@ _DEFERRED_HINT = (
     "with call_tool."
 )
 
-MAX_NAME_CHARACTERS = 64
-"""The longest name of a tool that all vendors take."""
-
 MAX_DESCRIPTION_CHARACTERS = 4_000
-_OTHER_CHARACTER = compile_later(r"[^A-Za-z0-9_-]")
-_HASH_DIGITS = 6
 _BYTES_PER_TOKEN = 4
 
 
@@ -76,7 +69,7 @@ class ListedTool:
     @cached_property
     def tokens(self) -> int:
         """The estimated tokens of the whole definition."""
-        return estimate_tokens(self.format())
+        return count_tool_tokens(self.spec)
 
     def format(self) -> str:
         """Format the definition for the model."""
@@ -93,6 +86,11 @@ def format_tool(spec: ToolSpec) -> str:
     return json.dumps(fields, ensure_ascii=False)
 
 
+def count_tool_tokens(spec: ToolSpec) -> int:
+    """Estimate the tokens of a definition."""
+    return estimate_tokens(format_tool(spec))
+
+
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text: a quarter of its bytes."""
     return _count_bytes(text) // _BYTES_PER_TOKEN
@@ -100,23 +98,6 @@ def estimate_tokens(text: str) -> int:
 
 def _count_bytes(text: str) -> int:
     return len(text.encode(errors="replace"))
-
-
-def name_tool(server: str, tool: str) -> str:
-    """Return the name of a tool for the model: `mcp__SERVER__TOOL`.
-
-    A name that had to be changed or cut ends with a hash of the original, so that no other tool ever has it, whatever
-    the servers list later.
-    """
-    plain = f"mcp__{server}__{tool}"
-    is_ambiguous = "__" in server or server.endswith("_")
-    is_clean = plain.isascii() and plain.replace("-", "_").isidentifier()
-    is_unchanged = is_clean and len(plain) <= MAX_NAME_CHARACTERS
-    if is_unchanged and not is_ambiguous:
-        return plain
-    digest = hashlib.sha256(f"{server}\0{tool}".encode(errors="replace")).hexdigest()[:_HASH_DIGITS]
-    clean = _OTHER_CHARACTER.sub("_", plain)
-    return f"{clean[: MAX_NAME_CHARACTERS - _HASH_DIGITS - 1]}_{digest}"
 
 
 def matches(name: str, patterns: Collection[str]) -> bool:
@@ -192,8 +173,11 @@ def describe_server(server: ServerConfig, definitions: Definitions | None, patte
 
 def count_tokens(offer: Offer) -> int:
     """Estimate the tokens of all that servers add to each request."""
-    tokens = estimate_tokens(offer.prompt) + sum(estimate_tokens(format_tool(tool.spec)) for tool in offer.sent)
-    return tokens + SEARCH_TOKENS * offer.has_search
+    tokens = estimate_tokens(offer.prompt)
+    tokens += sum(count_tool_tokens(tool.spec) for tool in offer.sent)
+    if offer.has_search:
+        tokens += SEARCH_TOKENS
+    return tokens
 
 
 def plan_offer(servers: Sequence[KnownServer], budget: int, *, defers: bool = False) -> Offer:

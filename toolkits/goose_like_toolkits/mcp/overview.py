@@ -7,7 +7,7 @@ from goose_like.core.event_text import escape_controls
 from goose_like.core.spelling import format_count
 
 from .offer import Offer
-from .offer_plan import ListedTool, count_tokens, estimate_tokens, format_tool
+from .offer_plan import ListedTool, count_tokens, count_tool_tokens
 from .server_state import ServerState
 
 _SUMMARY_CHARACTERS = 100
@@ -18,7 +18,7 @@ def describe_row(state: ServerState, tools: Sequence[ListedTool], offer: Offer) 
     sent = [tool for tool in offer.sent if tool.server == state.name]
     count = format_count(len(tools), "tool") if state.current else "tools unknown"
     if sent:
-        tokens = sum(estimate_tokens(format_tool(tool.spec)) for tool in sent)
+        tokens = sum(count_tool_tokens(tool.spec) for tool in sent)
         way = f"sent, {tokens:,} tokens"
     elif any(tool.server == state.name for tool in offer.deferred):
         way = "deferred"

@@ -17,7 +17,7 @@ from goose_like.config.kept_values import KeptValues
 from goose_like.config.trust import ProjectConfig
 from goose_like.core.message import ToolSpec
 
-from .offer import Offer, OfferedTool
+from .offer import Offer, OfferedTool, name_tool
 from .places import PROJECT_FILE, StoredFile, read_personal_text
 
 if TYPE_CHECKING:
@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 NOT_INSTALLED = "MCP servers need the package `mcp`, which is not installed: pip install 'goose-like[mcp]'"
 
 _MAX_OFFERS = 10
+_LAYOUT = 1
+"""The number of the layout and the words of kept offers. Another one makes all offers anew."""
 
 
 class Sources:
     """The texts that the servers of a session are made of. Each is read once."""
 
     def __init__(self, config: Mapping[str, Any], project: ProjectConfig | None) -> None:
-        """Read nothing. `config` is that of the toolkit, and `project` holds trusted files."""
+        """Take the configuration of the toolkit and the trusted files. Files are read at their first use."""
         self._config = config
         self._project = project
         self._stored: dict[str, StoredFile] = {}
@@ -104,23 +106,49 @@ def find_offer(
     """
     kept = KeptValues("mcp-offers", _MAX_OFFERS)
     described = sources.describe()
-    key = f"{described} {defers}"
-    entry = kept.get(key)
-    if described and entry and _is_installed():
-        fingerprints, state, values = entry
-        if sources.describe_stored(fingerprints) == state:
-            return _decode(values), ()
+    key = f"{_LAYOUT} {described} {defers}"
+    if described and _is_installed():
+        known = _read_entry(kept.get(key), sources)
+        if known is not None:
+            return known, ()
+    offer = _plan(sources, patterns, budget, defers=defers)
+    entry = _make_entry(offer, sources)
+    if described and entry:
+        kept.put(key, entry)
+        kept.save()
+    return offer, sources.problems
+
+
+def _read_entry(entry: Any, sources: Sources) -> Offer | None:
+    """Return the offer of an entry; None if there is none, or none that fits or that this version can read."""
+    if entry is None:
+        return None
+    try:
+        if sources.describe_stored(entry["fingerprints"]) == entry["state"]:
+            return _decode(entry["offer"])
+    except (TypeError, LookupError, ValueError, AttributeError):
+        pass  # it is damaged, or of another layout: a new offer replaces it
+    return None
+
+
+def _plan(sources: Sources, patterns: Collection[str], budget: int, *, defers: bool) -> Offer:
     from .offer_plan import describe_server, plan_offer
 
     servers = [describe_server(server, definitions, patterns) for server, definitions in sources.servers]
-    offer = plan_offer(servers, budget, defers=defers)
-    fingerprints = [server.fingerprint for server, _ in sources.servers]
+    return plan_offer(servers, budget, defers=defers)
+
+
+def _make_entry(offer: Offer, sources: Sources) -> dict[str, Any] | None:
+    """Make the entry of an offer; None if a start has more to say than it holds, or could miss a change."""
+    servers = [server for server, _ in sources.servers]
+    depends_on_files = any(server.is_ambiguous for server in servers)
+    if sources.problems or offer.has_unknown or depends_on_files:
+        return None
+    fingerprints = [server.fingerprint for server in servers]
     state = sources.describe_stored(fingerprints)
-    depends_on_files = any(server.is_ambiguous for server, _ in sources.servers)
-    if described and state and not sources.problems and not offer.has_unknown and not depends_on_files:
-        kept.put(key, [fingerprints, state, _encode(offer)])
-        kept.save()
-    return offer, sources.problems
+    if not state:
+        return None
+    return {"fingerprints": fingerprints, "state": state, "offer": _encode(offer)}
 
 
 def _is_installed() -> bool:
@@ -129,21 +157,34 @@ def _is_installed() -> bool:
 
 def _encode(offer: Offer) -> dict[str, Any]:
     """Return the values of an offer as JSON has them."""
-    sent = list(map(_encode_tool, offer.sent))
-    deferred = list(map(_encode_tool, offer.deferred))
-    return {**vars(offer), "sent": sent, "deferred": deferred}
+    values = dict(vars(offer))
+    values["sent"] = list(map(_encode_tool, offer.sent))
+    values["deferred"] = list(map(_encode_tool, offer.deferred))
+    return values
 
 
 def _decode(values: Mapping[str, Any]) -> Offer:
-    sent = list(map(_decode_tool, values["sent"]))
-    deferred = list(map(_decode_tool, values["deferred"]))
-    return Offer(**{**values, "sent": sent, "deferred": deferred})
+    """Return the offer of such values.
+
+    Raises:
+        TypeError, LookupError, ValueError, AttributeError: these are other values.
+    """
+    fields = dict(values)
+    if fields.keys() != vars(Offer()).keys():
+        raise ValueError("this offer has other fields")
+    fields["sent"] = list(map(_decode_tool, fields["sent"]))
+    fields["deferred"] = list(map(_decode_tool, fields["deferred"]))
+    return Offer(**fields)
 
 
-def _encode_tool(tool: OfferedTool) -> list[Any]:
-    return [tool.server, tool.name, tool.spec.name, tool.spec.description, tool.spec.schema]
+def _encode_tool(tool: OfferedTool) -> dict[str, Any]:
+    spec = tool.spec
+    return {"server": tool.server, "name": tool.name, "description": spec.description, "schema": spec.schema}
 
 
-def _decode_tool(values: Sequence[Any]) -> OfferedTool:
-    server, name, *spec = values
-    return OfferedTool(server, name, ToolSpec(*spec))
+def _decode_tool(values: Mapping[str, Any]) -> OfferedTool:
+    server = values["server"]
+    name = values["name"]
+    # Rules hold for the name that the model uses: it is made of the one that is called, and never kept beside it.
+    spec = ToolSpec(name_tool(server, name), values["description"], values["schema"])
+    return OfferedTool(server, name, spec)

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import JsonValue
@@ -58,6 +57,7 @@ class McpToolkit(Toolkit):
             raise ProfileError(f"`definition_tokens` takes a number, not {budget!r}", ("config", "definition_tokens"))
         self._patterns: Sequence[str] = self.config.get("tools", ALL_TOOLS)
         self._sources = Sources(self.config, self.project)
+        self._used_servers: Servers | None = None
         defers = self.exchange_view.defers_tools
         self._offer, problems = find_offer(self._sources, self._patterns, budget, defers=defers)
         for problem in problems:
@@ -65,9 +65,14 @@ class McpToolkit(Toolkit):
         self.workspace.open_folders(list_roots())
         self._tools: tuple[Tool, ...] = self._build_tools()
 
-    @cached_property
+    @property
     def _servers(self) -> "Servers":
         """The servers. Most starts need none of them, only the offer."""
+        if self._used_servers is None:
+            self._used_servers = self._make_servers()
+        return self._used_servers
+
+    def _make_servers(self) -> "Servers":
         from .config import expand_server
         from .session_servers import Servers
         from .surroundings import Surroundings
@@ -81,11 +86,6 @@ class McpToolkit(Toolkit):
             _find_auth,
         )
         return Servers(self._sources.servers, self._patterns, around)
-
-    @property
-    def _used_servers(self) -> "Servers | None":
-        """The servers, or None if nothing has needed them yet."""
-        return vars(self).get("_servers")
 
     @classmethod
     @override

@@ -3,7 +3,7 @@
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from goose_like.config.kept_values import KeptValues
@@ -64,10 +64,8 @@ class SummaryCache:
 
     def get_for_path(self, path: str) -> Summary | None:
         """Return the summary of a file of a project whose state is known."""
-        entry = self._kept.get(path)
-        if entry is None:
-            return None
-        return Summary(*entry[1:])
+        _, summary = _read_entry(self._kept.get(path))
+        return summary
 
     def get_for_text(self, path: str, text: str) -> Summary:
         """Return the summary of a text that a file of a project had when it was read."""
@@ -79,10 +77,8 @@ class SummaryCache:
         return self._keep(path, mark, _summarize(Path(path), text))
 
     def _find(self, path: str, mark: object) -> Summary | None:
-        entry = self._kept.get(path)
-        if entry is None or entry[0] != mark:
-            return None
-        return Summary(*entry[1:])
+        known_mark, summary = _read_entry(self._kept.get(path))
+        return summary if known_mark == mark else None
 
     def _keep(self, path: str, mark: object, summary: Summary) -> Summary:
         self._kept.put(path, [mark, *summary])
@@ -91,6 +87,14 @@ class SummaryCache:
     def save(self) -> None:
         """Keep new summaries for the next session."""
         self._kept.save()
+
+
+def _read_entry(entry: Any) -> tuple[object, Summary | None]:
+    """Return the mark and the summary of an entry; the summary is None if there is none that this version can read."""
+    match entry:
+        case [mark, *fields] if len(fields) == len(Summary._fields):
+            return mark, Summary(*fields)
+    return None, None
 
 
 def _summarize(path: Path, text: str) -> Summary:

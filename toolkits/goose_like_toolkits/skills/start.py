@@ -4,7 +4,7 @@ import stat
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from goose_like.config.bundles import list_bundles
 from goose_like.config.entry_points import list_package_files
@@ -37,10 +37,10 @@ def find_start(project: ProjectConfig | None) -> SkillStart:
     kept = KeptValues("skill-listings", _MAX_PROJECTS)
     place = str(project.root) if project and project.files else ""
     state = _describe_state(project)
-    entry = kept.get(place)
-    if state and entry and entry[0] == state:
-        _, listing, opened = entry
-        return SkillStart(listing, opened=list(map(Path, opened)))
+    if state:
+        known = _read_entry(kept.get(place), state)
+        if known is not None:
+            return known
     from .catalog import find_skills
     from .listing import write_listing
 
@@ -49,9 +49,20 @@ def find_start(project: ProjectConfig | None) -> SkillStart:
     if catalog.skills:
         listing = write_listing(catalog.skills.values())
     if state and _has_known_files(catalog):
-        kept.put(place, [state, listing, list(map(str, catalog.opened))])
+        opened = list(map(str, catalog.opened))
+        kept.put(place, {"state": state, "listing": listing, "opened": opened})
         kept.save()
     return SkillStart(listing, catalog.problems, catalog.opened)
+
+
+def _read_entry(entry: Any, state: str) -> SkillStart | None:
+    """Return what was kept in this state; None if there is nothing, or nothing that this version can read."""
+    try:
+        if entry["state"] == state:
+            return SkillStart(entry["listing"], opened=list(map(Path, entry["opened"])))
+    except (TypeError, LookupError):
+        pass  # there is none, or it is of another layout: a new listing replaces it
+    return None
 
 
 def _describe_state(project: ProjectConfig | None) -> str:
