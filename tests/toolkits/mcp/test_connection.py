@@ -34,7 +34,7 @@ async def test_definitions_and_calls(tmp_path):
         with pytest.raises(ToolError, match="valid integer"):
             await demo.call_tool("add", {"a": "one", "b": 2})
         assert await demo.get_prompt("review", {"code": "x = 1"}) == "Review this: x = 1"
-        assert await demo.read_resource("note://one") == ("the first note",)
+        assert await demo.read_resource("note://one") == "the first note"
         with pytest.raises(ToolError, match="refuses the resource note://two"):
             await demo.read_resource("note://two")
         assert session.logged == []

@@ -1,8 +1,10 @@
 """What `mcp serve` hands on to other agents: resources, files and forms, of MCP servers and of toolkits."""
 
 import asyncio
+import base64
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,17 @@ import mcp_types as types
 import pytest
 from goose_like_toolkits.mcp.config import load_servers
 from goose_like_toolkits.mcp.definitions import Definitions, DefinitionStore
+from goose_like_toolkits.mcp.results import ResultReader
 from goose_like_toolkits.mcp.serving.forms import make_form, read_answer
+from goose_like_toolkits.mcp.serving.resources import read_contents
 from goose_like_toolkits.mcp.serving.saved_files import SavedFiles
 from mcp import MCPError
 
 from goose_like.core import events
 from goose_like.core.events import Question
+from goose_like.core.images import save_image
 from goose_like.core.message import Image, ToolResult
+from goose_like.core.tool import ImageResult
 from tests.toolkits.mcp.servers import desk, script
 from tests.toolkits.mcp.test_serving import ERAS, PNG, connect, read_events, work, write_profile
 
@@ -25,6 +31,11 @@ FIXTURES = (work,)
 """Those of other files, which pytest finds here by their names."""
 
 KEY = "ghp_" + "a1" * 18
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""The image of one point."""
+
 TOOLKIT = """
 from goose_like.toolkit import Resource, Toolkit, command
 
@@ -67,9 +78,9 @@ def demo(home: Path, work: Path, definitions: Definitions) -> Path:
     return work
 
 
-def write_demo(home: Path, definitions: Definitions, **keys: Any) -> None:
+def write_demo(home: Path, definitions: Definitions, *names: str, **keys: Any) -> None:
     command, *arguments = DEMO
-    servers = {"demo": {"command": command, "args": arguments}}
+    servers = {name: {"command": command, "args": arguments} for name in names or ("demo",)}
     write_profile(home, mcp=servers, sandbox="full", **keys)
     for server in load_servers(servers, None)[0]:
         DefinitionStore().save(server, definitions)
@@ -110,6 +121,20 @@ async def test_resources_of_a_server(era: str, demo: Path) -> None:
             assert caught.value.data == {"uri": wrong}
     calls = [event.result.output for event in read_events() if isinstance(event, events.ToolFinished)]
     assert calls[0] == "the first note"
+
+
+async def test_a_server_whose_name_has_a_slash(home: Path, work: Path, definitions: Definitions) -> None:
+    names = ("io.github.x", "io.github.x/y")
+    write_demo(home, definitions, *names)
+    async with connect("2026-07-28", toolkits=("mcp",)) as client:
+        listed = [each.uri for each in (await client.list_resources()).resources]
+        assert sorted(listed) == [f"mcp:{name}/note://one" for name in names]
+        for uri in listed:
+            (read,) = (await client.read_resource(uri)).contents
+            assert (read.uri, read.text) == (uri, "the first note")
+        for wrong in ("mcp:io.github.x/", "mcp:io.github.x", "mcp:/note://one", "mcp:note://one"):
+            with pytest.raises(MCPError, match="there is no resource"):
+                await client.read_resource(wrong)
 
 
 async def test_rules_about_the_tool_hold_for_resources(home: Path, work: Path, definitions: Definitions) -> None:
@@ -193,6 +218,90 @@ def test_large_files_are_named_only(tmp_path: Path) -> None:
         sound.write_bytes(bytes(4_000_000))
     found = saved.convert(make_result(table, *sounds))
     assert [block.type for block in found] == ["audio", "audio"]
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "end"),
+    [
+        ("a.csv", "latin-1", ""),
+        ("a.csv", "latin-1", "\0"),
+        ("a.csv", "utf-16", ""),
+        ("a.csv", "utf-8-sig", "\0"),
+        ("a.html", "cp1252", ""),
+        ("a.json", "latin-1", "\0"),
+    ],
+)
+def test_no_text_brings_a_secret_along(tmp_path: Path, name: str, encoding: str, end: str) -> None:
+    saved = SavedFiles(tmp_path)
+    file = tmp_path / name
+    file.write_bytes(f"é,{KEY}{end}".encode(encoding))
+    (block,) = saved.convert(make_result(file))
+    content = block.resource
+    text = content.text if hasattr(content, "text") else base64.b64decode(content.blob).decode("latin-1")
+    assert ",[masked:github-token]" in text
+
+
+def test_a_file_that_goes_away_is_named_only(tmp_path: Path) -> None:
+    saved = SavedFiles(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("a,b")
+    (tmp_path / "a.csv").chmod(0)
+    if os.access(tmp_path / "a.csv", os.R_OK):  # root reads everything
+        (tmp_path / "a.csv").unlink()
+    (found,) = saved.convert(make_result(tmp_path / "a.csv", tmp_path / "b.csv"))
+    assert found.resource.uri.endswith("b.csv")
+
+
+def read_parts(outputs: Path, *parts: object) -> list[tuple[str, str | bytes]]:
+    """Read a resource of a server as the tool does, and return its text and its files for the client."""
+    saved = SavedFiles(outputs)
+    found = ResultReader(outputs, "demo note://one").read_resource(parts)
+    images = ()
+    if isinstance(found, ImageResult):
+        images = (save_image(found.data, found.source, outputs),)
+        found = found.text or f"[image {found.source}]"
+    text, blobs = read_contents(ToolResult(call_id="c", output=found, images=images), saved, outputs)
+    contents = [("text", text)] if text else []
+    for blob in blobs:
+        content = blob.text if hasattr(blob, "text") else base64.b64decode(blob.blob)
+        contents.append((blob.mime_type, content))
+    return contents
+
+
+def make_part(media_type: str, content: str | bytes) -> types.TextResourceContents | types.BlobResourceContents:
+    if isinstance(content, str):
+        return types.TextResourceContents(uri="note://one", mime_type=media_type, text=content)
+    blob = base64.b64encode(content).decode()
+    return types.BlobResourceContents(uri="note://one", mime_type=media_type, blob=blob)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "data", "content"),
+    [
+        ("text/plain", b"plain", "plain"),
+        ("text/csv", b"a" * 50_001, "a" * 50_001),
+        ("application/zip", b"PK\0" * 4_000_000, b"PK\0" * 4_000_000),
+        ("application/gzip", b"\x1f\x8b", b"\x1f\x8b"),
+        ("audio/wav", b"RIFF", b"RIFF"),
+    ],
+)
+def test_a_resource_is_read_whole(tmp_path: Path, media_type: str, data: bytes, content: str | bytes) -> None:
+    (found,) = read_parts(tmp_path, make_part(media_type, data))
+    assert found[1] == content
+
+
+def test_a_resource_has_all_its_parts(tmp_path: Path) -> None:
+    assert read_parts(tmp_path, make_part("image/png", DOT)) == [("image/png", DOT)]
+    other = DOT + b"another"
+    parts = (make_part("text/plain", "a text"), make_part("image/png", DOT), make_part("image/png", other))
+    assert read_parts(tmp_path, *parts) == [("text", "a text"), ("image/png", DOT), ("image/png", other)]
+
+
+def test_a_resource_whose_file_is_unreadable_is_an_error(tmp_path: Path) -> None:
+    saved = SavedFiles(tmp_path)
+    image = Image(name="gone.png", media_type="image/png", source="s")
+    with pytest.raises(MCPError, match="the content of the resource cannot be read: No such file"):
+        read_contents(ToolResult(call_id="c", output="[image s]", images=(image,)), saved, tmp_path)
 
 
 # --- forms

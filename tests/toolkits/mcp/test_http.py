@@ -27,7 +27,7 @@ async def test_calls(tmp_path, transport, eras):
                 assert await demo.call_tool("add", {"a": 1, "b": 2}) == "3"
                 assert await demo.call_tool("count", {}) == "done"
                 assert "50 % step 2\n" in session.shown
-                assert await demo.read_resource("note://one") == ("the first note",)
+                assert await demo.read_resource("note://one") == "the first note"
                 assert str(await demo.call_tool("greet", {})).startswith("cancel")
                 mark = session.root / "mark"
                 call = asyncio.create_task(demo.call_tool("wait", {"path": str(mark)}))

@@ -109,14 +109,14 @@ class Connection:
             notes = await self._inspect_changes()
         return self._read(name).read_call(result, notes)
 
-    async def read_resource(self, uri: str) -> tuple[str | ImageResult, ...]:
-        """Read a resource, which may have several parts. Raise ToolError if that fails."""
+    async def read_resource(self, uri: str) -> str | ImageResult:
+        """Read a resource. Raise ToolError if that fails."""
 
         async def send(client: Any, _: RunningCall) -> Any:
             return await client.read_resource(uri, cache_mode="bypass")
 
         result = await self._request_until_answered(f"the resource {uri}", send)
-        return tuple(self._read(uri).read_resource(part) for part in result.contents)
+        return self._read(uri).read_resource(result.contents)
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> str:
         """Return the text of a prompt. Raise ToolError if that fails."""

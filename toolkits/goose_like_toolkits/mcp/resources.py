@@ -1,10 +1,5 @@
 """Resources of servers, as the model reads them."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-
-from goose_like.toolkit import ImageResult
-
 from .server_state import ServerState
 
 _MAX_RESOURCES = 100
@@ -20,13 +15,3 @@ def list_resources(state: ServerState) -> str:
     if len(resources) > _MAX_RESOURCES:
         lines.append(f"[{len(resources) - _MAX_RESOURCES} more]")
     return "\n".join(lines) or f"the MCP server {state.name!r} lists no resources"
-
-
-def join_parts(parts: Sequence[str | ImageResult]) -> str | ImageResult:
-    """Join the parts of a resource: all texts, with the first image."""
-    texts = [part for part in parts if isinstance(part, str)]
-    images = [part for part in parts if isinstance(part, ImageResult)]
-    text = "\n".join(texts)
-    if not images:
-        return text or "[empty]"
-    return replace(images[0], text="\n".join(filter(None, (text, images[0].text))))

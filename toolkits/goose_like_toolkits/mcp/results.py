@@ -47,9 +47,10 @@ class ResultReader:
             raise ToolError(self._join_texts() or f"{self._source} failed, and the server gave no reason")
         return self._finish()
 
-    def read_resource(self, contents: Any) -> str | ImageResult:
-        """Return a resource."""
-        self._add_contents(contents)
+    def read_resource(self, parts: Iterable[Any]) -> str | ImageResult:
+        """Return a resource, which may have several parts."""
+        for part in parts:
+            self._add_contents(part)
         return self._finish()
 
     def read_prompt(self, messages: Iterable[Any]) -> str:

@@ -165,10 +165,14 @@ class McpToolkit(Toolkit):
 
     @override
     def resource_call(self, uri: str) -> InnerCall | None:
-        server, _, own_uri = uri.removeprefix(_SCHEME).partition("/")
-        if not uri.startswith(_SCHEME) or server not in self._servers.states:
+        if not uri.startswith(_SCHEME) or not self._offer.has_resources:
             return None
-        return InnerCall(make_kept_tool(self.read_mcp_resource), {"server": server, "uri": own_uri})
+        address = uri.removeprefix(_SCHEME)
+        for server in sorted(self._servers.states, key=len, reverse=True):  # a name may have slashes, too
+            own_uri = address.removeprefix(f"{server}/")
+            if own_uri and own_uri != address:
+                return InnerCall(make_kept_tool(self.read_mcp_resource), {"server": server, "uri": own_uri})
+        return None
 
     @override
     async def close(self) -> None:
@@ -216,14 +220,13 @@ class McpToolkit(Toolkit):
             server: The name of the server.
             uri: The resource, or nothing for a list of all.
         """
-        from .resources import join_parts, list_resources  # few servers have any
+        from .resources import list_resources  # few servers have any
 
         state = self._servers.get(server)
         connection = await state.open()
         if not uri:
             return list_resources(state)
-        parts = await connection.read_resource(uri)
-        return join_parts(parts)
+        return await connection.read_resource(uri)
 
     def _show(self, context: Any, words: str) -> None:
         """Show the servers, or the tools of the one that is named."""
@@ -273,11 +276,10 @@ class McpToolkit(Toolkit):
     async def _read_mention(self, mention: "ResourceMention") -> str:
         """Read a resource that the person names. A failure is told to both."""
         from .mentions import format_resource
-        from .resources import join_parts
 
         try:
             connection = await self._servers.get(mention.server).open()
-            found = join_parts(await connection.read_resource(mention.uri))
+            found = await connection.read_resource(mention.uri)
         except GooseLikeError as error:
             self.notifier.log(f"@{mention.server}:{mention.uri} was not read: {error}")
             return f"[{mention.uri} of the MCP server {mention.server!r} could not be read: {error}]"

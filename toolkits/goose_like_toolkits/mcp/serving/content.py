@@ -29,10 +29,15 @@ def convert_message(message: Message, outputs: Path) -> list[types.PromptMessage
     return messages
 
 
-def _convert_file(image: Image, outputs: Path) -> types.ContentBlock:
+def read_image(image: Image, outputs: Path) -> types.BlobResourceContents:
+    """Read an image or a document, which is in `outputs`. Raise OSError if it is unreadable."""
     file = outputs / image.name
     data = b64encode(file.read_bytes()).decode()
+    return types.BlobResourceContents(uri=file.as_uri(), mime_type=image.media_type, blob=data)
+
+
+def _convert_file(image: Image, outputs: Path) -> types.ContentBlock:
+    blob = read_image(image, outputs)
     if image.is_document:
-        blob = types.BlobResourceContents(uri=file.as_uri(), mime_type=image.media_type, blob=data)
         return types.EmbeddedResource(resource=blob)
-    return types.ImageContent(data=data, mime_type=image.media_type)
+    return types.ImageContent(data=blob.blob, mime_type=image.media_type)

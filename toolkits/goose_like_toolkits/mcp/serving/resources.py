@@ -1,6 +1,7 @@
 """What toolkits offer for reading, as resources of the protocol."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -8,10 +9,14 @@ from mcp.shared.exceptions import MCPError
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.toolkit import Resource, Toolkit
 from goose_like.agent.toolkit_hooks import toolkit_errors
+from goose_like.config.paths import describe_read_error
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import ToolResult
 from goose_like.core.tool import InnerCall
+
+from .content import read_image
+from .saved_files import ResourceContents, SavedFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +68,21 @@ class Resources:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri!r}", {"uri": uri})
 
-    def build_result(
-        self, uri: str, result: ToolResult, content: Sequence[types.ContentBlock]
-    ) -> types.ReadResourceResult:
-        """Build the contents of a resource: its files, or else its whole text."""
-        contents: list[types.TextResourceContents | types.BlobResourceContents] = []
-        for block in content:
-            match block:
-                case types.ImageContent() | types.AudioContent():
-                    blob = types.BlobResourceContents(uri=uri, mime_type=block.mime_type, blob=block.data)
-                    contents.append(blob)
-                case types.EmbeddedResource():
-                    contents.append(block.resource.model_copy(update={"uri": uri}))
-        if not contents:
-            media_type = next((each.media_type for each in self._collect() if each.uri == uri), "")
-            text = self._read_whole(result)
-            contents = [types.TextResourceContents(uri=uri, mime_type=media_type or "text/plain", text=text)]
+    def build_result(self, uri: str, result: ToolResult, files: SavedFiles) -> types.ReadResourceResult:
+        """Build the contents of a resource: its text, and its images and files.
+
+        Raises:
+            MCPError: a file cannot be read.
+        """
+        session = self.exchange.session
+        whole = result.model_copy(update={"output": self._read_whole(result)})
+        text, blobs = read_contents(whole, files, session.outputs)
+        media_type = "text/plain"
+        if not blobs:
+            media_type = next((each.media_type for each in self._collect() if each.uri == uri), "") or media_type
+        contents = [block.model_copy(update={"uri": uri}) for block in blobs]
+        if text or not blobs:
+            contents.insert(0, types.TextResourceContents(uri=uri, mime_type=media_type, text=text))
         return types.ReadResourceResult(contents=contents)
 
     def _read_whole(self, result: ToolResult) -> str:
@@ -99,3 +103,24 @@ class Resources:
     def _iterate_toolkits(self) -> Iterator[tuple[str, Toolkit]]:
         for name in self.toolkits:
             yield name, self.exchange.hooks.toolkits[name]
+
+
+def read_contents(result: ToolResult, files: SavedFiles, outputs: Path) -> tuple[str, list[ResourceContents]]:
+    """Read the text of a resource, without the notes about its images and files, and these.
+
+    Raises:
+        MCPError: a file cannot be read.
+    """
+    try:
+        saved = files.read_all(result)
+        images = [read_image(image, outputs) for image in result.images]
+    except (OSError, ValueError) as error:
+        reason = describe_read_error(error)
+        raise MCPError(types.INTERNAL_ERROR, f"the content of the resource cannot be read: {reason}") from error
+    image_notes = [f"[image {image.source}]" for image in result.images]
+    lines = []
+    for line in result.output.split("\n"):
+        names_file = any(str(file) in line for file in saved)
+        if not names_file and line not in image_notes:
+            lines.append(line)
+    return "\n".join(lines), [*images, *saved.values()]

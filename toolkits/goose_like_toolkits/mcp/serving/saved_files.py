@@ -2,15 +2,20 @@
 
 import hashlib
 import mimetypes
+import stat
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
 import mcp_types as types
 
+from goose_like.config.paths import read_user_bytes
 from goose_like.core.images import detect_media_type
-from goose_like.core.masking import mask_bytes
+from goose_like.core.masking import mask_bytes, mask_text
 from goose_like.core.message import ToolResult
+from goose_like.core.text_file import TextFile
+
+ResourceContents = types.TextResourceContents | types.BlobResourceContents
 
 _MAX_BYTES = 10_000_000
 """The most bytes of all files of one result. Its text names the others."""
@@ -25,8 +30,7 @@ _AUDIO_TYPES = {".wav": "audio/wav"}
 class SavedFiles:
     """The files in the folder `outputs` of a session that are new since the start of a call.
 
-    Only those count that the result names: in this way a tool tells of a file. Plain texts are left out, such as the
-    whole of an output that was cut.
+    Only those count that the result names: in this way a tool tells of a file.
     """
 
     def __init__(self, outputs: Path) -> None:
@@ -34,37 +38,56 @@ class SavedFiles:
         self._before = dict(self._list())
 
     def convert(self, result: ToolResult) -> list[types.ContentBlock]:
-        """Convert the files that a result names, without those that are images of the result already."""
-        shown = [image.name.partition(".")[0] for image in result.images]
+        """Convert the files that a result names, without those that are images of the result already.
+
+        Plain texts are left out, such as the whole of an output that was cut.
+        """
         content = []
         left = _MAX_BYTES
-        for file, media_type in self._find_new(result.output):
-            size = file.stat().st_size
-            if size > left:
+        for file in self._find_new(result.output):
+            media_type = _guess_media_type(file)
+            if media_type in ("", "text/plain"):
                 continue
-            data = file.read_bytes()
-            digest = hashlib.sha256(data).hexdigest()
-            is_shown = any(digest.startswith(stem) for stem in shown)
+            try:
+                data = read_user_bytes(file, left)
+            except (OSError, ValueError):
+                continue  # it is too large, or gone meanwhile
             block = _convert_data(data, media_type, file.as_uri())
-            if not is_shown and not _is_long_text(block):
-                left -= size
+            if not _is_shown(data, result) and not _is_long_text(block):
+                left -= len(data)
                 content.append(block)
         return content
 
-    def _find_new(self, text: str) -> Iterator[tuple[Path, str]]:
-        """Find the new files that a text names, with their media types."""
+    def read_all(self, result: ToolResult) -> dict[Path, ResourceContents]:
+        """Read the files that are the content of a resource, which was asked for: plain texts and large ones, too.
+
+        Raises:
+            OSError: a file is unreadable.
+            ValueError: it is larger than all that a server can send.
+        """
+        contents = {}
+        for file in self._find_new(result.output):
+            data = read_user_bytes(file)
+            if not _is_shown(data, result):
+                media_type = _guess_media_type(file) or "application/octet-stream"
+                contents[file] = _make_resource(data, media_type, file.as_uri())
+        return contents
+
+    def _find_new(self, text: str) -> Iterator[Path]:
+        """Find the new files that a text names."""
         for file, changed_at in sorted(self._list()):
             is_new = self._before.get(file) != changed_at
-            if not is_new or str(file) not in text:
-                continue
-            media_type = _guess_media_type(file)
-            if media_type and media_type != "text/plain":
-                yield file, media_type
+            if is_new and str(file) in text:
+                yield file
 
     def _list(self) -> Iterator[tuple[Path, int]]:
         for file in self._outputs.rglob("*"):
-            if file.is_file() and not file.is_symlink():
-                yield file, file.stat().st_mtime_ns
+            try:
+                status = file.lstat()
+            except OSError:
+                continue  # it is gone meanwhile
+            if stat.S_ISREG(status.st_mode):
+                yield file, status.st_mtime_ns
 
 
 def _guess_media_type(file: Path) -> str:
@@ -84,13 +107,25 @@ def _convert_data(data: bytes, media_type: str, uri: str) -> types.ContentBlock:
     return types.EmbeddedResource(resource=_make_resource(data, media_type, uri))
 
 
-def _make_resource(data: bytes, media_type: str, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
-    """Make a resource: a text without secrets if it is one, else a blob."""
-    try:
-        text = mask_bytes(data).decode()
-    except UnicodeDecodeError:
-        return types.BlobResourceContents(uri=uri, mime_type=media_type, blob=b64encode(data).decode())
-    return types.TextResourceContents(uri=uri, mime_type=media_type, text=text)
+def _make_resource(data: bytes, media_type: str, uri: str) -> ResourceContents:
+    """Make a resource: a text without secrets if the encoding is sure, else a blob. That of a text has none, either."""
+    is_media = detect_media_type(data) is not None or media_type.startswith("audio/")
+    text = None if is_media else TextFile.decode(data)
+    if text and not text.is_guess:
+        return types.TextResourceContents(uri=uri, mime_type=media_type, text=mask_text(text.exact))
+    if text or _is_text_type(media_type):
+        data = mask_bytes(data)
+    return types.BlobResourceContents(uri=uri, mime_type=media_type, blob=b64encode(data).decode())
+
+
+def _is_text_type(media_type: str) -> bool:
+    return media_type.startswith("text/") or media_type.endswith(("json", "xml"))
+
+
+def _is_shown(data: bytes, result: ToolResult) -> bool:
+    """Check whether a file is an image of a result. The name of such an image is the start of its hash."""
+    digest = hashlib.sha256(data).hexdigest()
+    return any(digest.startswith(image.name.partition(".")[0]) for image in result.images)
 
 
 def _is_long_text(block: types.ContentBlock) -> bool:

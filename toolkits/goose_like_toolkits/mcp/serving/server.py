@@ -134,17 +134,15 @@ class ToolServer:
 
     async def _read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> Any:
         client = _name_client(context)
-        outputs = self._exchange.session.outputs
         found = self._resources.find_call(params.uri)
 
         async def work(call: ClientCall) -> types.ReadResourceResult:
             wanted = ToolCall(id=call.id, name=found.tool.name, arguments=json.dumps(found.arguments))
-            files = SavedFiles(outputs)
+            files = SavedFiles(self._exchange.session.outputs)
             result = await self._run(call, wanted, client)
             if result.is_error:
                 raise MCPError(types.INVALID_PARAMS, result.output, {"uri": params.uri})
-            content = convert_result(result, outputs, files.convert(result)).content
-            return self._resources.build_result(params.uri, result, content)
+            return self._resources.build_result(params.uri, result, files)
 
         return await self._queue.answer(context, params, work)
 
