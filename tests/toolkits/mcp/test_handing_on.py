@@ -333,7 +333,7 @@ async def test_a_form_of_a_server_is_handed_on_whole(era: str, demo: Path) -> No
     form = person.forms[0].requested_schema
     assert list(form["properties"]) == ["name", "age"]
     assert form["properties"]["age"]["default"] == 30
-    assert "the MCP server demo asks: Who are you?\nThe server gets what you type" in person.forms[0].message
+    assert "the MCP server demo asks: The server gets what you type: never a password.\nWho" in person.forms[0].message
     asked = [event for event in read_events() if isinstance(event, events.Asked)]
     assert [event.question.form for event in asked] == [None, None]
 

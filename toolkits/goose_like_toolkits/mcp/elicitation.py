@@ -2,17 +2,27 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from goose_like.core.errors import UsageError
 from goose_like.core.events import Question
 from goose_like.toolkit import Notifier
+
+if TYPE_CHECKING:
+    from goose_like.providers.json_answer import AnswerSchema
 
 _MAX_FIELDS = 20
 _MAX_TRIES = 3
 _MAX_CHARACTERS = 2_000
+_MAX_MESSAGE = 1_000
+_MAX_SCHEMA = 10_000
+_CONTROLS = re.compile(r"\\(?:u00|[bfr])|[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters in JSON with which a text could take over a screen, or show its words in another order."""
+
 _WARNING = "The server gets what you type: never a password."
 _YES = ("yes", "y", "ok", "accept")
 _TRUE = ("yes", "y", "true", "1", "on")
@@ -42,11 +52,12 @@ class Elicitor:
 
     async def answer(self, params: Any) -> tuple[str, dict[str, Value] | None]:
         """Return `accept`, `decline` or `cancel`, and the values of a form."""
+        message = params.message[:_MAX_MESSAGE]  # its end must not push out what goose-like adds
         try:
             if params.mode == "url":
-                await self._ask_to_visit(params.message, params.url)
+                await self._ask_to_visit(message, params.url)
                 return "accept", None
-            return "accept", await self._ask_form(params.message, params.requested_schema)
+            return "accept", await self._ask_form(message, params.requested_schema)
         except _Stop as stop:
             return stop.action, None
 
@@ -63,15 +74,17 @@ class Elicitor:
         """Ask for each field in turn."""
         fields = schema.get("properties") or {}
         required = schema.get("required") or ()
-        if len(fields) > _MAX_FIELDS:
+        has_wrong_field = not all(isinstance(field, Mapping) for field in fields.values())
+        if has_wrong_field or len(fields) > _MAX_FIELDS:
             raise _Stop("cancel")
         if not fields:
             answer = await self._ask(f"{message}\nAnswer yes or no.")
             if answer.strip().lower() not in _YES:
                 raise _Stop("decline")
             return {}
-        if self._notifier.shows_forms:
-            return await self._ask_at_once(message, schema)
+        form = _make_form(fields, required) if self._notifier.shows_forms else None
+        if form:
+            return await self._ask_at_once(message, form)
         values: dict[str, Value] = {}
         for number, (name, schema_of_field) in enumerate(fields.items(), 1):
             heading = f"{message}\n"
@@ -85,11 +98,13 @@ class Elicitor:
                 values[name] = value
         return values
 
-    async def _ask_at_once(self, message: str, schema: Mapping[str, Any]) -> dict[str, Value]:
+    async def _ask_at_once(self, message: str, form: "AnswerSchema") -> dict[str, Value]:
         """Ask for all fields in one form."""
-        answer = await self._ask(f"{message}\n{_WARNING}", dict(schema))
-        values = json.loads(answer)
-        return {name: values[name] for name in schema["properties"] if name in values}
+        answer = await self._ask(f"{_WARNING}\n{message}", form.schema)
+        values, problems = form.parse(answer)
+        if problems:
+            raise _Stop("cancel")
+        return {name: values[name] for name in form.schema["properties"] if name in values}
 
     async def _ask_field(self, heading: str, field: "_Field") -> Value | None:
         problem = ""
@@ -111,6 +126,28 @@ class Elicitor:
         if answer.text.strip().lower() == "/decline":
             raise _Stop("decline")
         return answer.text
+
+
+def _make_form(fields: Mapping[str, Any], required: Sequence[str]) -> "AnswerSchema | None":
+    """Make a whole form, or None if its schema is wrong or large, or a text in it is no plain one."""
+    from goose_like.providers.json_answer import AnswerSchema  # few questions are whole forms
+
+    def list_problems(values: Any) -> Sequence[str]:
+        try:
+            for name in fields.keys() & values.keys():
+                _check_format(str(values[name]), fields[name].get("format"))
+        except _WrongValueError as error:
+            return (str(error),)
+        return ()
+
+    schema = {"type": "object", "properties": dict(fields), "required": list(required)}
+    text = json.dumps(schema, ensure_ascii=False)
+    if len(text) > _MAX_SCHEMA or _CONTROLS.search(text):
+        return None
+    try:
+        return AnswerSchema.read(schema, list_problems)
+    except UsageError:
+        return None
 
 
 class _Field:
