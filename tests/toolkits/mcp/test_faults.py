@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,15 @@ async def test_wrong_answers(tmp_path, fault, reason):
         assert reason in await fail(wrong)
         assert (await wrong.list_definitions()).tools
         assert session.logged == []
+
+
+@pytest.mark.parametrize("fault", ["second answer", "late answer"])
+async def test_a_wrong_answer_that_nobody_waits_for_is_noted(tmp_path, fault):
+    async with desk(tmp_path) as session:
+        wrong = session.connect(*faulty(fault), era=OLD, timeout_s=1 if fault == "late answer" else 60)
+        with suppress(ToolError):
+            await wrong.call_tool("echo", {})
+        await wait_until(lambda: any("it is skipped: {" in text for text in session.logged))
 
 
 async def test_half_a_character(tmp_path):

@@ -58,6 +58,7 @@ class StdioTransport:
         self._tasks: list[asyncio.Task[None]] = []
         self._meter = _Meter()
         self._sent_ids: set[str] = set()
+        self._open_ids: set[str] = set()
         self.has_wrong_ids = False
         """True if the server answered requests that nobody sent."""
 
@@ -199,15 +200,16 @@ class StdioTransport:
             if self._meter.count_other(len(line)):
                 self._log(f"writes text to its standard output, which is for messages alone; it is skipped: {shown}")
             return None
-        if not isinstance(message, JSONRPCResponse | JSONRPCError) or self.has_wrong_ids:
-            return SessionMessage(message)
-        if message.id is not None and str(message.id) not in self._sent_ids:
-            self.has_wrong_ids = True
-            self._log(f"answers a request that nobody sent (id {message.id!r}); such answers are lost")
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            self._open_ids.discard(str(message.id))
+            is_wrong = message.id is not None and str(message.id) not in self._sent_ids
+            if is_wrong and not self.has_wrong_ids:
+                self.has_wrong_ids = True
+                self._log(f"answers a request that nobody sent (id {message.id!r}); such answers are lost")
         return SessionMessage(message)
 
     def _fail_request(self, text: bytes) -> Any:
-        """Return an error for the request that a wrong message answers, or None if it answers none."""
+        """Return an error for the request that a wrong message answers, or None if it answers none that is open."""
         from mcp.shared.message import SessionMessage
         from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError
 
@@ -218,8 +220,9 @@ class StdioTransport:
         if not isinstance(answer, dict) or "method" in answer:
             return None
         number = answer.get("id")
-        if isinstance(number, bool) or not isinstance(number, int | str) or str(number) not in self._sent_ids:
+        if str(number) not in self._open_ids:
             return None
+        self._open_ids.discard(str(number))
         shown = text[:_SHOWN_CHARACTERS].decode(errors="replace")
         data = ErrorData(code=INTERNAL_ERROR, message=f"its answer breaks the protocol: {shown}")
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=data))
@@ -228,7 +231,7 @@ class StdioTransport:
         """Pass on what the SDK sends. Closing the writer closes the process's input."""
         try:
             async for item in outgoing:
-                self._sent_ids.add(str(getattr(item.message, "id", "")))
+                self._note_request(item.message)
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                 writer.write(text.encode() + b"\n")
                 await writer.drain()
@@ -238,6 +241,14 @@ class StdioTransport:
             self._stop_reading()
         finally:
             writer.close()
+
+    def _note_request(self, message: Any) -> None:
+        """Note which requests wait for an answer."""
+        number = str(getattr(message, "id", ""))
+        self._sent_ids.add(number)
+        self._open_ids.add(number)
+        if getattr(message, "method", "") == "notifications/cancelled":
+            self._open_ids.discard(str(message.params["requestId"]))
 
     async def _watch(self, process: Process) -> None:
         """Keep the last words of the process, and note its end."""

@@ -82,6 +82,14 @@ def call(number):
         case "no object":
             send(id=number, result=[])
             return
+        case "second answer":
+            send(id=number, result={"content": [{"type": "text", "text": "echo"}]})
+            send(id=number, result=[])
+            return
+        case "late answer":
+            sys.stdin.readline()  # the client gives up
+            send(id=number, result=[])
+            return
         case "error text":
             send(id=number, error="the token is too old")
             return
