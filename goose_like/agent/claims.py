@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from goose_like.config.paths import expand_home
 from goose_like.core.dataclass import dataclass
 from goose_like.core.events import CommandFinished
 from goose_like.core.pattern import compile_later
@@ -230,7 +231,7 @@ def _find_folder(part: _Part) -> Path:
             return part.folder / words[words.index(option) + 1]
     for word in words[1:]:
         if word.startswith(("/", "../", "~")) and not word.startswith("/dev/"):
-            return part.folder / Path(word).expanduser()
+            return part.folder / expand_home(word)
     return part.folder
 
 

@@ -39,11 +39,16 @@ OTHER_AGENTS = (".claude/agents",)
 def _base(variable: str, default: str, below_home: str) -> Path:
     home = os.environ.get("GOOSE_LIKE_HOME")
     if home:
-        return Path(home).expanduser().absolute() / below_home
+        return expand_home(home).absolute() / below_home
     value = os.environ.get(variable, "")
     if not os.path.isabs(value):  # the XDG specification says to ignore relative paths
         return home_folder() / default / _APP
     return Path(value) / _APP
+
+
+def expand_home(path: str | Path) -> Path:
+    """Replace `~` and `~NAME` at the start of a path. The name of an unknown user stays, as in a shell."""
+    return Path(os.path.expanduser(path))
 
 
 def home_folder() -> Path:

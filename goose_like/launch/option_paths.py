@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from goose_like.config.paths import expand_home
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.providers.registry import find_provider_class
 from goose_like.workspace.more_folders import WRITABLE, resolve_folder
@@ -34,7 +35,7 @@ def anchor_model(label: str, start: Path) -> str:
         return label
     if not info.takes_file or not name:
         return label
-    return f"{provider}:{start / Path(name).expanduser()}"
+    return f"{provider}:{start / expand_home(name)}"
 
 
 def _anchor_folder(word: str, start: Path) -> str:
@@ -52,7 +53,7 @@ def _anchor_text(text: str, start: Path) -> str:
     name = text.removeprefix("@")
     if name == text:
         return text
-    file = start / Path(name).expanduser()
+    file = start / expand_home(name)
     if not file.exists():
         raise UsageError(f"--append-system-prompt {text}: there is no such file")
     return f"@{file}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from goose_like.agent.profile_choice import ProfileChoice, choose_profile, set_effort
-from goose_like.config.paths import describe_read_error, read_user_file
+from goose_like.config.paths import describe_read_error, expand_home, read_user_file
 from goose_like.config.profile import PermissionLists, Profile
 from goose_like.config.profile_loader import describe_goose09_profiles
 from goose_like.config.tool_list import read_rules
@@ -222,7 +222,7 @@ def _append_prompt(profile: Profile, start: Path, text: str) -> Profile:
     name = text.removeprefix("@")
     if name != text:
         try:
-            text = read_user_file(start / Path(name).expanduser())
+            text = read_user_file(start / expand_home(name))
         except (OSError, ValueError) as error:
             raise UsageError(f"--append-system-prompt {text}: {describe_read_error(error)}") from error
     text = text.strip()

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
+from goose_like.config.paths import expand_home
 from goose_like.config.private_folder import PrivateFolder
 from goose_like.config.profile import ModelChoice
 from goose_like.core.dataclass import dataclass
@@ -288,7 +289,7 @@ def _find_model_file(name: str) -> Path:
     Raises:
         ModelUnavailableError: The file is missing or has other magic bytes than the GGUF specification.
     """
-    path = Path(name).expanduser()
+    path = expand_home(name)
     try:
         with path.open("rb") as file:
             magic = file.read(4)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, RootModel, model_validator
 from pydantic_core import PydanticCustomError
 
+from goose_like.config.paths import expand_home
 from goose_like.config.profile import ModelChoice
 from goose_like.config.yaml_source import USER_MESSAGE, YamlSource, read_yaml, validate
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProviderError
@@ -136,13 +137,13 @@ class ScriptedProvider:
     )
 
     def __init__(self, choice: ModelChoice) -> None:
-        self._source, self._script = read_script(Path(choice.name).expanduser())
+        self._source, self._script = read_script(expand_home(choice.name))
         self._position: int | None = None
 
     @staticmethod
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         """Return the error about a missing script, or None if the script exists."""
-        if Path(choice.name).expanduser().is_file():
+        if expand_home(choice.name).is_file():
             return None
         problem = "no script is named"
         if choice.name:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from goose_like.config.paths import PROJECT_FOLDER, config_folder, find_repository_root, shorten_home
+from goose_like.config.paths import PROJECT_FOLDER, config_folder, expand_home, find_repository_root, shorten_home
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
 from goose_like.workspace.repositories.remote import fetch_copy
@@ -74,7 +74,7 @@ def find_recipe(word: str, folder: Path, places: Sequence[Path]) -> Path:
     Raises:
         UsageError: there is none; the text names those that are near.
     """
-    path = folder / Path(word).expanduser()
+    path = folder / expand_home(word)
     if path.is_dir():
         found = _find_in_folder(path)
         if found:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from goose_like.config.foreign_text import parse_json
-from goose_like.config.paths import describe_read_error, home_folder, read_user_file, shorten_home
+from goose_like.config.paths import describe_read_error, expand_home, home_folder, read_user_file, shorten_home
 from goose_like.config.yaml_reader import (
     ConfigLoader,
     YamlError,
@@ -302,7 +302,7 @@ def _join_surrogates(match: re.Match[str]) -> str:
 
 
 def _read_as_person(name: str) -> str:
-    return read_user_file(Path(name).expanduser())
+    return read_user_file(expand_home(name))
 
 
 def _read_value(parameter: Parameter, text: str, read_file: ReadFile) -> Any:

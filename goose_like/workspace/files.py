@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from goose_like.config.paths import find_repository_root, normalize_path
+from goose_like.config.paths import expand_home, find_repository_root, normalize_path
 from goose_like.config.profile import ApprovalMode, SandboxMode
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import DeniedError, GooseLikeError
@@ -152,7 +152,7 @@ class FileAccess:
     def resolve(self, path: str | Path) -> Path:
         """Resolve a path through all links. A path below /tmp, as commands see it, leads into the private folder."""
         try:
-            place = resolve_path(self.root / Path(path).expanduser())
+            place = resolve_path(self.root / expand_home(path))
         except (ValueError, RuntimeError) as error:
             raise GooseLikeError(f"{str(path)!r} is not a path: {error}") from error
         rules = self._rules
@@ -301,7 +301,7 @@ class FileAccess:
             os.close(descriptor)
 
     def _is_ignored(self, path: str | Path, place: Path) -> bool:
-        given = normalize_path(self.root / Path(path).expanduser())
+        given = normalize_path(self.root / expand_home(path))
         return self._ignored.covers(given) or self._ignored.covers(place)
 
     def _require_visible(self, path: str | Path, place: Path) -> Rule:

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from goose_like.config.paths import config_folder, find_main_folder, normalize_path
+from goose_like.config.paths import config_folder, expand_home, find_main_folder, normalize_path
 from goose_like.config.profile import WorkspaceSettings
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import UsageError
@@ -60,7 +60,7 @@ def resolve_folder(word: str, start: Path) -> Path:
         UsageError: there is no such folder, or it cannot be used.
     """
     path = word.removesuffix(WRITABLE)
-    folder = normalize_path(start / Path(path).expanduser())
+    folder = normalize_path(start / expand_home(path))
     place = resolve_path(folder)
     if not place.is_dir():
         raise UsageError(f"{word}: there is no such folder")

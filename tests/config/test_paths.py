@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from goose_like.config.paths import (
     create_private_folder,
+    expand_home,
     home_folder,
     normalize_path,
     read_user_file,
@@ -157,6 +158,14 @@ def test_a_normal_path_has_one_slash_at_its_start(path):
     assert found.startswith("/")
     assert not re.search(r"//|/\.\.?(/|$)", found)
     assert os.path.realpath(found) == os.path.realpath(f"/{path}")
+
+
+def test_only_the_home_of_a_known_user_is_put_in(monkeypatch):
+    monkeypatch.setenv("HOME", "/srv/ann")
+    expected = {"~": "/srv/ann", "~/a": "/srv/ann/a", "~nobody-x/a": "~nobody-x/a", "a/~": "a/~", "": "."}
+    assert {path: str(expand_home(path)) for path in expected} == expected
+    monkeypatch.setenv("GOOSE_LIKE_HOME", "~nobody-x")
+    assert state_folder() == Path.cwd() / "~nobody-x/state"
 
 
 def test_a_path_in_the_home_folder_is_shortened(monkeypatch):

@@ -26,6 +26,8 @@ def test_other_options_stay(tmp_path):
     [
         ({"add_dirs": ["lib:rw"]}, "--add-dir lib:rw: there is no such folder"),
         ({"appended_prompt": "@style.md"}, "--append-system-prompt @style.md: there is no such file"),
+        ({"add_dirs": ["~nobody-x/lib"]}, "--add-dir ~nobody-x/lib: there is no such folder"),
+        ({"appended_prompt": "@~nobody-x/a"}, "--append-system-prompt @~nobody-x/a: there is no such file"),
     ],
 )
 def test_missing_places(tmp_path, options, problem):
@@ -37,5 +39,6 @@ def test_missing_places(tmp_path, options, problem):
 def test_models(tmp_path):
     assert anchor_model("scripted:a/b.yaml", tmp_path) == f"scripted:{tmp_path}/a/b.yaml"
     assert anchor_model("scripted:/b.yaml", tmp_path) == "scripted:/b.yaml"
+    assert anchor_model("scripted:~nobody-x/b", tmp_path) == f"scripted:{tmp_path}/~nobody-x/b"
     for label in ("openai:gpt-6", "local", "scripted:", "unknown:a/b"):
         assert anchor_model(label, tmp_path) == label

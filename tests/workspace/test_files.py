@@ -36,7 +36,7 @@ async def test_reading(workspace: Workspace, root: Path, tmp_path: Path) -> None
         (".", GooseLikeError, "is a folder"),
         ("fifo", GooseLikeError, "device, pipe"),
         ("a\0b", GooseLikeError, "is not a path"),
-        ("~nobody-of-that-name/x", GooseLikeError, "is not a path"),
+        ("~nobody-of-that-name/x", FileNotFoundError, "nobody"),
         ("missing", FileNotFoundError, "missing"),
         ("/proc/self/environ", DeniedError, "hidden"),
         ("/dev/zero", DeniedError, "hidden"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from goose_like.agent.receipt import format_receipt, make_receipt, write_receipt
 from goose_like.agent.slash_command import command
 from goose_like.agent.slash_context import SlashContext
+from goose_like.config.paths import expand_home
 from goose_like.core.errors import UsageError
 from goose_like.terminal.escape import escape_controls
 
@@ -26,7 +27,7 @@ async def receipt(context: SlashContext, words: str) -> None:
 
 
 def _find_file(name: str, root: Path) -> Path:
-    file = root / Path(name).expanduser()
+    file = root / expand_home(name)
     if file.suffix not in (".json", ".md"):
         raise UsageError("the name must end with .json or .md")
     if os.path.lexists(file):

@@ -16,7 +16,7 @@ from goose_like.agent.slash_context import SlashContext
 from goose_like.agent.turn_request import TurnRequest
 from goose_like.cli.commands.doctor import diagnose
 from goose_like.cli.commands.session_actions import MAX_LISTED, format_age, write_export
-from goose_like.config.paths import find_main_folder, shorten_home
+from goose_like.config.paths import expand_home, find_main_folder, shorten_home
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
@@ -301,8 +301,7 @@ def export(context: SlashContext, words: str) -> None:
     """Export the session to a file: .md, .html, .ipynb or .json."""
     if not context.exchange.history.messages:
         raise UsageError("there is nothing to export yet")
-    file = Path(words or f"{context.exchange.session.name}.md")
-    file = context.exchange.workspace.root / file.expanduser()
+    file = context.exchange.workspace.root / expand_home(words or f"{context.exchange.session.name}.md")
     if os.path.lexists(file):
         raise UsageError(f"{file} already exists; choose another name")
     context.show(write_export(context.exchange.session.name, file))

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from goose_like.config.paths import expand_home
 from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.rule_topics import COMMAND, RuleTopic, split_rule
@@ -83,7 +84,7 @@ def _read_action(text: str, here: Path) -> _Action:
         return _Action(topic, kind, text, line=text)
     if topic.name != "path":
         return _Action(topic, kind, subject)
-    place = (here / Path(subject).expanduser()).resolve()
+    place = (here / expand_home(subject)).resolve()
     if place.is_relative_to(here):
         return _Action(topic, "change", str(place))
     return _Action(topic, "outside", str(place))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from goose_like.agent.present_toolkits import describe_effects
+from goose_like.config.paths import expand_home
 from goose_like.config.project_check import find_project_check
 from goose_like.config.trust import (
     load_trust,
@@ -38,7 +39,7 @@ def add_trust(folder: str) -> None:
         UsageError: there are no files.
         DeniedError: the person at the terminal says no.
     """
-    places = trust_personal_files(Path(folder).expanduser().absolute())
+    places = trust_personal_files(expand_home(folder).absolute())
     if places:
         print(f"read from the next session on, in all projects: {escape_invisible(describe_places(places))}")
         return
@@ -130,7 +131,7 @@ def _find_permissions(which: str) -> list[_Permission]:
     """Find the permission of a number, or those of a folder."""
     permissions = _list_permissions()
     if not which.isdecimal():
-        given = Path(which).expanduser().absolute()
+        given = expand_home(which).absolute()
         folders = (given, given.resolve())  # a personal file of another agent may be a link
         return [permission for permission in permissions if permission.folder in folders]
     number = int(which)

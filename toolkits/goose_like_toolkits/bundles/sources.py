@@ -9,7 +9,7 @@ from typing import Any
 
 from goose_like.config.bundles import BUNDLES
 from goose_like.config.foreign_text import parse_json
-from goose_like.config.paths import describe_read_error, read_user_file, shorten_home
+from goose_like.config.paths import describe_read_error, expand_home, read_user_file, shorten_home
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import UsageError
 from goose_like.core.spelling import did_you_mean
@@ -68,7 +68,7 @@ def _find_package(name: str) -> Path:
 
 def normalize_source(source: str) -> str:
     """Return a source that means the same in every folder: an absolute path, `package:NAME`, or an address for git."""
-    folder = Path(source).expanduser()
+    folder = expand_home(source)
     if folder.exists():
         return str(folder.resolve())
     if os.path.isabs(source):

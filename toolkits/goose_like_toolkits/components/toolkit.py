@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
+from goose_like.config.paths import expand_home
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.core.spelling import did_you_mean
 from goose_like.core.threads import run_in_daemon_thread
@@ -125,7 +126,7 @@ def open_registry(config: Config, root: Path, settings: Path | None = None) -> R
 
     `settings` is another file than ConCopilot's own.
     """
-    more = [root / Path(folder).expanduser() for folder in config.repositories]
+    more = [root / expand_home(folder) for folder in config.repositories]
     return Registry(config, root, Repositories.of(read_settings(settings), more))
 
 

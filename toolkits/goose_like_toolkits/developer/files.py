@@ -9,6 +9,7 @@ from difflib import get_close_matches, unified_diff
 from itertools import islice
 from pathlib import Path
 
+from goose_like.config.paths import expand_home
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import FileChanged
@@ -251,7 +252,7 @@ class FileTools:
         if not path.strip():
             raise ToolError("path is empty")
         with _tool_errors(path):
-            real = self._workspace.resolve(Path(path).expanduser())
+            real = self._workspace.resolve(expand_home(path))
             if _UNKNOWN_LETTER in path:
                 return self._find_shown_name(real)
             return real
@@ -320,7 +321,7 @@ class FileTools:
         if here == self._workspace.root:
             return ""
         with suppress(GooseLikeError, OSError, ValueError, RuntimeError):
-            real = self._workspace.resolve(here / Path(path).expanduser())
+            real = self._workspace.resolve(here / expand_home(path))
             if real != self.resolve(path) and os.path.lexists(real):
                 return f"{self._format_path(real)} exists: paths start at the workspace root, not in the shell's folder"
         return ""

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from goose_like.config.paths import expand_home
 from goose_like.launch.options import ProfileOption
 
 FileArgument = Annotated[Path, typer.Argument(help="A file with hooks, such as ~/.claude/settings.json.")]
@@ -42,7 +43,7 @@ def use_hooks(file: FileArgument, yes: Annotated[bool, typer.Option("--yes", hel
     """Let the hooks of a file of yours run with your rights, as they are now. Shows them first."""
     from .report import take_over
 
-    take_over(file.expanduser().absolute(), is_sure=yes)
+    take_over(expand_home(file).absolute(), is_sure=yes)
 
 
 @app.command("forget", epilog="Example: goose-like hooks forget ~/.claude/settings.json")
@@ -50,6 +51,6 @@ def forget_hooks(file: FileArgument) -> None:
     """Stop using the hooks of a file of yours."""
     from .sources import forget_hooks
 
-    path = file.expanduser().absolute()
+    path = expand_home(file).absolute()
     forget_hooks(path)
     print(f"not used any more: the hooks of {path}")

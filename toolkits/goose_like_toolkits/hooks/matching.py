@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.paths import expand_home
 from goose_like.config.tool_list import parse_tool
 from goose_like.core.spelling import normalize_name
 
@@ -100,5 +101,5 @@ def _meets_path(pattern: str, path: str, root: Path) -> bool:
         forms.append(str(whole.relative_to(root)))
     wanted = pattern.removeprefix("./").replace("**/", "*")
     if wanted.startswith("~/"):
-        wanted = str(Path(wanted).expanduser())
+        wanted = str(expand_home(wanted))
     return any(fnmatchcase(form, wanted) for form in forms)

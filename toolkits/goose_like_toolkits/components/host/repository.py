@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goose_like.config.paths import home_folder
+from goose_like.config.paths import expand_home, home_folder
 from goose_like.config.yaml_source import read_yaml, validate
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.message import FrozenModel, Utf8Text
@@ -44,7 +44,7 @@ def read_settings(file: Path | None = None) -> Settings:
     source = read_yaml(chosen)
     read = validate(_File, source.data, source, "the settings")
     local = Path(read.local_repo_path or home / "repository")
-    return Settings(local.expanduser(), chosen)
+    return Settings(expand_home(local), chosen)
 
 
 def list_file_names(config_file: str = "") -> tuple[str, ...]:
