@@ -81,9 +81,9 @@ def _find_nested(root: Path, pattern: str) -> Iterator[tuple[str, os.stat_result
         if os.path.isdir(folder) and not _leads_to_searched_folder(root, folder):
             yield folder, os.lstat(folder)
         return
-    for path, status, _, is_file in find_nested_files(folder, name):
-        if is_file or not _leads_to_searched_folder(root, path):
-            yield path, status
+    for found in find_nested_files(folder, name):
+        if found.is_file or not _leads_to_searched_folder(root, found.path):
+            yield found.path, found.status
 
 
 def _leads_to_searched_folder(root: Path, link: str) -> bool:

@@ -18,7 +18,7 @@ def write(top: Path, *names: str) -> None:
 
 def find(top: Path, *, follows_links: bool = False) -> list[str]:
     found = find_nested_files(str(top), "X.md", follows_links=follows_links)
-    return sorted(str(Path(path).relative_to(top)) for path, *_ in found)
+    return sorted(str(Path(file.path).relative_to(top)) for file in found)
 
 
 def test_it_finds_files_down_to_six_folders_and_none_below_another(tmp_path: Path) -> None:
@@ -42,19 +42,19 @@ def test_links_are_named_or_followed_once(tmp_path: Path) -> None:
     (top / "round").symlink_to(".")
     assert find(top) == ["again", "all", "round"]
     assert find(top, follows_links=True) == ["again/one/X.md"]
-    ((_, _, is_linked, is_file),) = find_nested_files(str(top), "X.md", follows_links=True)
-    assert is_linked
-    assert is_file
+    (file,) = find_nested_files(str(top), "X.md", follows_links=True)
+    assert file.is_linked
+    assert file.is_file
 
 
 def test_a_link_may_be_removed_after_it_was_listed(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("/usr")
     (tmp_path / "b").symlink_to("/usr")
     found = find_nested_files(str(tmp_path), "X.md")
-    path, status, is_linked, is_file = next(found)
-    assert path == str(tmp_path / "a")
-    assert S_ISLNK(status.st_mode)
-    assert is_linked
-    assert not is_file
+    link = next(found)
+    assert link.path == str(tmp_path / "a")
+    assert S_ISLNK(link.status.st_mode)
+    assert link.is_linked
+    assert not link.is_file
     (tmp_path / "b").unlink()
     assert list(found) == []

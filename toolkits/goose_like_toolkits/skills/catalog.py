@@ -118,11 +118,11 @@ def _add_project(catalog: Catalog, project: ProjectConfig, cache: SummaryCache) 
 def _add_person(catalog: Catalog, cache: SummaryCache) -> None:
     for folder in list_personal_folders():
         catalog.opened.append(folder)
-        for path, status, is_linked, _ in find_personal_files(folder):
-            summary = cache.get_for_file(path, status)
-            _add(catalog, summary, Skill(summary.name, summary.description, path, "person"))
-            if is_linked:
-                catalog.opened.append(Path(path).parent)
+        for file in find_personal_files(folder):
+            summary = cache.get_for_file(file.path, file.status)
+            _add(catalog, summary, Skill(summary.name, summary.description, file.path, "person"))
+            if file.is_linked:
+                catalog.opened.append(Path(file.path).parent)
 
 
 def _add_bundles(catalog: Catalog, cache: SummaryCache) -> None:

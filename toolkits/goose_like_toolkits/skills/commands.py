@@ -140,7 +140,7 @@ def _list_files(paths: list[Path]) -> list[Path]:
         found = list(find_nested_files(str(top.resolve()), FILE_NAME, follows_links=True))
         if not found:
             raise UsageError(f"there is no {FILE_NAME} in {path}; write one: goose-like skill new NAME")
-        files += [Path(file) for file, *_ in found]
+        files += [Path(file.path) for file in found]
     return files
 
 

@@ -76,10 +76,11 @@ def _describe_state(project: ProjectConfig | None) -> str:
         lines.append(project.state)
     for folder in list_personal_folders():
         lines.append(str(folder))
-        for path, status, _, _ in find_personal_files(folder):
+        for file in find_personal_files(folder):
+            status = file.status
             if stat.S_ISLNK(status.st_mode):
                 return ""  # the status is not that of the text
-            lines += (path, f"{status.st_ctime_ns} {status.st_size} {status.st_ino}")
+            lines += (file.path, f"{status.st_ctime_ns} {status.st_size} {status.st_ino}")
     for marker in list_package_files(PACKAGE_FILE):
         try:
             changed_ns = marker.stat().st_ctime_ns
