@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from goose_like.config.paths import expand_home
 from goose_like.core.dataclass import dataclass
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import detect_media_type, is_pdf, save_image
@@ -26,6 +27,7 @@ _MAX_EXPLAINED = 5
 """Words with `@` that are looked up as typos. Pasted code has many, such as `@param`."""
 _MAX_MENTIONS = 1_000
 """The most words with `@` in one text that may name files."""
+_MAX_SHOWN_LETTERS = 100
 MAX_FILE_BYTES = 50_000
 MAX_TOTAL_BYTES = 200_000
 MAX_NAMES = 500
@@ -108,7 +110,7 @@ async def build_message(
     for source in sources:
         if "@" not in source.text and "/file:" not in source.text:
             continue
-        for match in _iterate_mentions(source.text):
+        for match in _iterate_mentions(source.text, attachments.notes):
             word = await _attach_mention(match, attachments, source.is_own)
             if word is not None and source.is_own:
                 unknown.setdefault(word, _find_line(source.text, match.start()))
@@ -138,16 +140,22 @@ def _iterate_images(sources: Iterable[_Source]) -> Iterator[tuple[str, bool]]:
             yield path, source.is_own
 
 
-def _iterate_mentions(text: str) -> Iterator[re.Match[str]]:
-    """Yield the first mention of each word. A piped log may have a million, and each one costs looks at the disk."""
+def _iterate_mentions(text: str, notes: list[str]) -> Iterator[re.Match[str]]:
+    """Yield the first mention of each word, up to a limit, and note where that is.
+
+    A piped log may have a million mentions, and each one costs looks at the disk.
+    """
     seen: set[str] = set()
     for match in _MENTION.finditer(text):
         if match[0] in seen:
             continue
+        if len(seen) == _MAX_MENTIONS:
+            word = match[0][:_MAX_SHOWN_LETTERS]
+            reason = f"only the first {_MAX_MENTIONS:,} words with @ are looked up; name files before long text"
+            notes.append(f"the model sees no file that {word} or a later word names: {reason}")
+            return
         seen.add(match[0])
         yield match
-        if len(seen) >= _MAX_MENTIONS:
-            return
 
 
 async def _attach_mention(match: re.Match[str], attachments: "_Attachments", is_own: bool) -> str | None:
@@ -203,7 +211,7 @@ class _Attachments:
 
         Return False for a name in a sentence, and for a file that does not exist yet.
         """
-        place = Path(path).expanduser()
+        place = expand_home(path)
         if not place.is_file():
             return False
         image = None

@@ -71,8 +71,13 @@ def test_a_long_log_is_looked_through_at_once(root, build):
     (root / "a.py").write_text("print(1)\n")
     (root / "late.py").write_text("")
     log = "see @b\n" * 500_000 + "".join(f"@word{number} " for number in range(2_000))
-    message, _ = build(f"explain @a.py {log} @late.py")
+    message, notes = build(f"explain @a.py {log} @late.py")
     assert texts(message)[1:] == ["\n[a.py]\nprint(1)\n"]
+    limit = "only the first 1,000 words with @ are looked up; name files before long text"
+    assert notes == [f"the model sees no file that @word998 or a later word names: {limit}"]
+    most = " ".join(f"@word{number}" for number in range(998))
+    message, notes = build(f"{most} @b {most} @late.py")
+    assert (texts(message)[1:], notes) == (["\n[late.py]\n"], [])
 
 
 def test_a_file_follows_the_text(root, build):
