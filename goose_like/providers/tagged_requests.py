@@ -1,8 +1,8 @@
 """Requests to small models, in this process or behind llama-server: the answer is one call, written as a tag.
 
 The prompt shows worked examples and the required arguments only, and the newest result repeats the task. Repeated
-steps are left out, and raise the temperature. A question allows no call that writes a file: small models write one
-when they do not know what else to do.
+steps are left out, and raise the temperature. A question for an answer allows no call that writes a file: small models
+write one when they do not know what else to do.
 """
 
 import re
@@ -33,9 +33,18 @@ _FRESH_TEMPERATURES = (0.7, 1.0, 1.3)
 """The temperatures after one, two and more repeated steps: at 0, the model would repeat the step again and again."""
 
 _QUESTION = compile_later(
-    r"(?!.*\byou\b)(how|what|which|who|whose|when|where|why)\b[^.!?\n]*(\.\w[^.!?\n]*)*\?", re.IGNORECASE
+    r"""
+    (?! .* \b (?:you|we|us|please) \b )                     # asks for work
+    (?! (?:how|what) \s+ about \b | what \s+ if \b )        # proposes work
+    (?! why \b .* (?:\b (?:not|no) \b | n.t \b) )           # proposes it, too: why is there no test?
+    (?! .* (?:, | \b and \b | \b then \b) \s* (?:add|change|create|delete|fix|put|remove|rename|save|write) \b )
+    (?:how|what|which|who|whose|when|where|why) \b
+    [^.!?\n]* (?:\.\w [^.!?\n]*)*                          # a point within a word, as in a file name, ends nothing
+    \?
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
-"""A task that is one question. A point within a word, as in a file name, ends no sentence."""
+"""A task that is one question with a question word, and surely asks for an answer only."""
 
 
 class TaggedRequest:

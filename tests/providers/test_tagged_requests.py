@@ -95,6 +95,18 @@ async def test_repeated_steps_are_left_out_and_raise_the_temperature() -> None:
         ("Why is the sum wrong, and could you mend it?", True),
         ("a.py crashes. Why?", True),
         ("Sort a.txt", True),
+        ("Where does a.py write its log, and who reads it?", False),
+        ("Why does a.py note nothing?", False),
+        ("How about adding a test for parse() in test_a.py?", True),
+        ("What about a README?", True),
+        ("what  if x were y?", True),
+        ("Why not rename x in a.py to y?", True),
+        ("Why isn't there a README?", True),
+        ("Why don\u2019t we rename x?", True),
+        ("How can we make a.py faster?", True),
+        ("When is it done, please write it into notes.txt?", True),
+        ("Which file is the largest and write its name to b.txt?", True),
+        ("How long is a.py, then save it in b.txt?", True),
     ],
 )
 async def test_a_question_allows_no_call_that_writes_a_file(task: str, can_write: bool) -> None:
