@@ -51,7 +51,8 @@ def read_standard_input(*, is_asked_for: bool) -> bytes:
         if not chunk:
             break
         data += chunk
-    if data and not is_asked_for:
+    is_added = 0 < len(data) <= MAX_TASK_BYTES
+    if is_added and not is_asked_for:
         _note(f"standard input ({len(data):,} bytes) is added to the task; to leave it out: </dev/null")
     return bytes(data)
 

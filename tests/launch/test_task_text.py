@@ -22,7 +22,7 @@ def pipe(monkeypatch):
         yield writer
 
 
-def test_a_pipe_without_end_is_refused(pipe):
+def test_a_pipe_without_end_is_refused(pipe, capsys):
     is_gone = threading.Event()
 
     def write() -> None:
@@ -41,6 +41,7 @@ def test_a_pipe_without_end_is_refused(pipe):
     finally:
         is_gone.set()
         writer.join()
+    assert "is added to the task" not in capsys.readouterr().err
 
 
 def test_a_pipe_of_several_parts_is_read_whole(pipe):
