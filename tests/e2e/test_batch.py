@@ -31,6 +31,12 @@ def read_lines(place: Place, name: str) -> list[dict]:
     return [json.loads(line) for line in (place.work / name).read_text().splitlines()]
 
 
+def begin_here(place: Place, model: str) -> str:
+    """Name the script of a model by a path that begins in the person's folder. Inputs run in other folders."""
+    file = model.removeprefix("scripted:")
+    return f"scripted:{os.path.relpath(file, place.work)}"
+
+
 def test_the_page_from_recipe_to_report(place: Place) -> None:
     (recipe,) = find_blocks("docs/batch.md", "yaml")
     (inputs,) = find_blocks("docs/batch.md", "csv")
@@ -112,6 +118,7 @@ def test_ctrl_c_stops_everything_and_a_resume_finishes(place: Place, recipe: str
 def test_totals_stop_the_batch_with_their_exit_code(place: Place, recipe: str) -> None:
     (place.work / "in.jsonl").write_text('{"word": "x"}\n' * 4)
     model = place.script({"text": "Done.", "usage": {"input": 900, "output": 100}})
+    model = begin_here(place, model)
     options = ("--model", model, "--workers", "1", "--max-tokens", "1500", "--total-tokens", "2600")
     done = place.run("batch", recipe, "in.jsonl", "-o", "r.jsonl", "--trust", *options)
     assert done.returncode == 5, done.stderr

@@ -1,6 +1,7 @@
 """The command `eval` as a person uses it: the suite of the page, a setup, a stop, a resume, and the table."""
 
 import json
+import os
 import shlex
 
 from tests.e2e.command import Place, shell
@@ -31,8 +32,9 @@ def test_the_page_with_a_stop_and_a_resume(place: Place) -> None:
     write_suite(place)
     first = {"calls": [shell("echo Hello Ada > greeting.txt; git branch")], "usage": {"input": 900, "output": 50}}
     model = place.script(first, {"text": "It is topic.", "usage": {"input": 900, "output": 50}})
+    file = os.path.relpath(model.removeprefix("scripted:"), place.work)  # each trial runs in another folder
     (line,) = find_indented_commands("docs/eval.md")
-    line = line.replace("-P default -P mine --trials 3", f"-m {model}").replace("/tmp/results.jsonl", "r.jsonl")
+    line = line.replace("-P default -P mine --trials 3", f"-m scripted:{file}").replace("/tmp/results.jsonl", "r.jsonl")
     words = (*shlex.split(line)[1:], "--workers", "1", "--max-tokens", "3000")
     done = place.run(*words, "--total-tokens", "4000")
     assert done.returncode == 5, done.stderr

@@ -70,6 +70,7 @@ def test_empty_cells_name_no_place(tmp_path: Path, reader: InputReader) -> None:
         ("a.csv", 'word\n"x\n', "a.csv, after line 1: unexpected end of data"),
         ("a.csv", "word\n", "a.csv has no inputs"),
         ("a.csv", "word,note,word\nx,1,2\n", "a.csv, line 1: two columns have the name 'word'; rename one"),
+        ("a.csv", "word,,\nx,1,2\n", "a.csv, line 1: two columns have no name; name or remove them"),
         ("a.jsonl", '{"word": 1}\n{word}\n', "a.jsonl, line 2: no JSON"),
         ("a.jsonl", "[" * 100_000, "a.jsonl, line 1: no JSON"),
         ("a.jsonl", "[1]\n", "a.jsonl, line 1: each line is an object"),

@@ -101,7 +101,10 @@ def _read_csv(text: str, source: str) -> Iterator[dict[str, Any]]:
         names = rows.fieldnames or ()
         for name in names:
             if names.count(name) > 1:
-                raise UsageError(f"{source}, line {rows.line_num}: two columns have the name {name!r}; rename one")
+                problem = "two columns have no name; name or remove them"
+                if name:
+                    problem = f"two columns have the name {name!r}; rename one"
+                raise UsageError(f"{source}, line {rows.line_num}: {problem}")
         for row in rows:
             is_uneven = None in row or None in row.values()
             if is_uneven:
