@@ -48,7 +48,7 @@ def add_servers(subjects: list[Subject], folder: Path) -> None:
         home = folder / f"home/{count} servers"
         configure(home / "ours", count)
         subjects.append(Subject(f"MCP servers: {count}", nothing.project, home, nothing.packages))
-    del os.environ["GOOSE_LIKE_HOME"]
+    del os.environ["GOOSE_LIKE_HOME"]  # `configure` sets it, and each subject has its own
     time.sleep(SETTLING_S)
 
 

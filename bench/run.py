@@ -35,10 +35,10 @@ responses:
 
 
 CODEX = (
-    'model_providers.bench={name="bench",base_url="%s",env_key="OPENAI_API_KEY",'
-    'wire_api="responses",supports_websockets=false}'
+    "model_providers.bench={name='bench',base_url='$OPENAI_BASE_URL',env_key='OPENAI_API_KEY',"
+    "wire_api='responses',supports_websockets=false}"
 )
-"""Codex's entry for the loopback server. It reads no base URL from a variable."""
+"""Codex's entry for the loopback server. It reads no base URL from a variable: the shell writes it."""
 
 
 def agent_command(sandbox: str, steps: int, provider: str = "openai", python: str = sys.executable) -> list[str]:
@@ -59,8 +59,7 @@ def agent_command(sandbox: str, steps: int, provider: str = "openai", python: st
 
 def codex_command(program: str) -> list[str]:
     words = "--skip-git-repo-check --ignore-user-config --dangerously-bypass-approvals-and-sandbox -m bench"
-    provider = shlex.quote(CODEX).replace("%s", "'$OPENAI_BASE_URL'")
-    return ["sh", "-c", f"exec {program} exec {words} -c model_provider=bench -c {provider} go"]
+    return ["sh", "-c", f'exec {shlex.quote(program)} exec {words} -c model_provider=bench -c "{CODEX}" go']
 
 
 def script_command(name: str, *words: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The state of a project's trusted files on disk: a start that finds it unchanged reads none of them.
+"""The state of files on disk that were read and checked: a start that finds it unchanged does not do so again.
 
 As in git's index, the state holds the size, the number and the times of each file. A program can set back the time of
 the last write, but not that of the last change of any kind (`st_ctime`). The texts in use are always those that the
@@ -46,7 +46,7 @@ def find_state(place: Path) -> str:
 
 
 def keep_state(place: Path, state: str) -> None:
-    """Keep the state for which `find_state` is asked. Without room for it, the files are read or checked again."""
+    """Keep the state in which a file was right, or the files of a project the trusted ones, if there is room for it."""
     states = _load_states()
     if states.pop(str(place), "") == state:
         return

@@ -90,8 +90,7 @@ class _CheckedFolders(Mapping[Path, FolderTrust]):
         fields = dict(self._fields[folder])
         answers = fields.get("approvals", ())
         fields["approvals"] = tuple(StoredApproval.make_unchecked(**answer) for answer in answers)
-        lists = fields.get("permissions", {})
-        rules = {name: tuple(rules) for name, rules in lists.items()}
+        rules = {kind: tuple(texts) for kind, texts in fields.get("permissions", {}).items()}
         fields["permissions"] = PermissionLists.make_unchecked(**rules)
         return FolderTrust.make_unchecked(**fields)
 

@@ -181,7 +181,7 @@ class HookReader:
             return None
         self._check_keys(entry, _KEYS, *place)
         for key, value in entry.items():
-            if not isinstance(value, _KEYS.get(key, object)):
+            if key in _KEYS and not isinstance(value, _KEYS[key]):
                 shown = repr(value)[:60]
                 self._note(f"`{key}` of a hook of {event} can't be {shown}", *place, key)
                 return None
