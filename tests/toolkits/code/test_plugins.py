@@ -14,6 +14,7 @@ from goose_like_toolkits.code.plugins.spec import PluginSpec, read_plugin_spec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from goose_like.config.paths import kept_folder
 from goose_like.sdk.diagnostics import ParseResult
 
 SEED = """\
@@ -420,6 +421,12 @@ def test_file_names_without_utf8(folder):
     (place / os.fsdecode(b"\xfe.yaml")).write_text((place / "a.yaml").read_text())
     (fault,) = Project.read(place).diagnostics
     assert re.search(r"the name 'a' is taken by", fault.text)
+
+
+def test_parsed_plugins_are_kept_out_of_reach_of_commands(folder, home):
+    write(folder, "a", "@register_plugin\ndef a(n): ...", parameters="n int")
+    Project.read(folder)
+    assert (kept_folder() / "plugins.sqlite").exists()
 
 
 def test_unchanged_files_come_from_cache(folder):

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goose_like.config.paths import cache_folder
+from goose_like.config.paths import kept_folder
 from goose_like.core.gc_pause import pause_gc
 from goose_like.core.spelling import did_you_mean, format_count
 from goose_like.sdk.diagnostics import Diagnostic, ParseResult
@@ -109,7 +109,7 @@ class Project:
             reason = getattr(error, "strerror", None) or str(error)
             diagnostics.append(Diagnostic(file=plugins, text=f"the folder of plugins can't be read: {reason}"))
             return cls(folder, plugins, diagnostics=tuple(diagnostics), settings=settings)
-        cache_file = cache_folder() / "plugins.sqlite"
+        cache_file = kept_folder() / "plugins.sqlite"
         with pause_gc(), closing(ParseCache(cache_file)) as cache:
             specs = _read_specs(cache, files, folder / "plugins", diagnostics)
             if not is_project and not specs and not _has_pair(files):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from goose_like.config.paths import cache_folder
+from goose_like.config.paths import kept_folder
 from goose_like.core.gc_pause import pause_gc
 from goose_like.sdk.diagnostics import ParseResult
 from goose_like.sdk.parse_cache import ParseCache
@@ -25,5 +25,5 @@ def read_definition(file: Path) -> ParseResult[Definition]:
 
 def read_definitions(files: Iterable[Path]) -> dict[Path, ParseResult[Definition]]:
     """Read several files like `read_definition`, from the cache if their content was parsed before."""
-    with pause_gc(), closing(ParseCache(cache_folder() / "components.sqlite")) as cache:
+    with pause_gc(), closing(ParseCache(kept_folder() / "components.sqlite")) as cache:
         return dict(cache.parse_files(ParseResult[Definition], files, read_definition))
