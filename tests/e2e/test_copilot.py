@@ -172,7 +172,8 @@ def test_ctrl_c_ends_it_with_closed_resources(copilot: Copilot, by: str, stage: 
             while not server.requests:
                 time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        process.wait(60)  # `communicate` would end the input, too: the signal could meet the copilot at its own end
+        out, err = process.communicate()
     assert (process.returncode, out) == (130, ""), err
     assert "Traceback" not in err
     assert (copilot.ledger[0], copilot.ledger[-1], len(copilot.ledger)) == ("opened", "closed", 4)
