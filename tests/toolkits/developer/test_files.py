@@ -85,7 +85,7 @@ async def test_binary_is_told_as_such(here: DeveloperHarness, data):
         ({"path": ""}, "path is empty"),
         ({"path": "a\0b"}, "not a path"),
         ({"path": "\ud800"}, "invalid JSON"),
-        ({"path": "~nobody-here/x"}, "can't be a path"),
+        ({"path": "~nobody-here/x"}, "there is no file '~nobody-here/x'"),
         ({"path": "x" * 300}, "File name too long"),
         ({"path": "loop"}, "symbolic links"),
         ({"path": "pipe"}, "no file"),

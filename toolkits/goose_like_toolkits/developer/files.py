@@ -554,5 +554,5 @@ def _tool_errors(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise ToolError(f"{path}: {error.strerror or error}; check the path and its rights in the shell") from error
-    except (UnicodeEncodeError, ValueError, RuntimeError) as error:  # half a character, NUL, ~nobody, a loop of links
+    except (UnicodeEncodeError, ValueError, RuntimeError) as error:  # half a character, NUL, a loop of links
         raise ToolError(f"{path!a} can't be a path: {error}") from error
