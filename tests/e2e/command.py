@@ -61,8 +61,9 @@ class Place:
         for file in (self.home / "state" / "sessions").glob("*/events.jsonl"):
             events = [json.loads(line) for line in file.read_text().splitlines()]
             second = file.parent.name.partition("-")[0]
-            found.append((second, events[0]["at"], events))
-        return max(found, key=lambda each: each[:2])[2]
+            # A fork has the first event of its origin, and may be made in the same second.
+            found.append((second, events[0]["at"], file.stat().st_mtime_ns, events))
+        return max(found, key=lambda each: each[:3])[-1]
 
     def list_messages(self) -> list[str]:
         """List the messages of the person, at the start of turns and within them."""
