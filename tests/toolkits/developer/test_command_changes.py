@@ -28,6 +28,14 @@ async def run(work: Work, *commands: str) -> list[str]:
     return results
 
 
+async def test_a_file_that_has_become_empty_is_told_without_other_names(folder: Path):
+    (folder / "a.txt").write_text("b\n")
+    async with open_work(folder) as work:
+        (result,) = await run(work, "sort a.txt > a.txt; touch b.txt")
+        assert result.startswith("[no output]\n[the file a.txt is empty now: ")
+        assert "files changed" not in result
+
+
 async def test_a_result_names_the_files_that_a_command_changed(folder: Path):
     (folder / "a.py").write_text("x = 1\n")
     async with open_work(folder) as work:

@@ -320,8 +320,10 @@ class Shell:
                 has_network=self._workspace.has_network,
                 wants_other_way=self._wants_other_way,
             )
-        notes += filter(None, [unrun, await changes.describe(is_success=exit_code == 0)])
-        notes += _find_emptied(full)
+        changed = await changes.describe(is_success=exit_code == 0)
+        emptied = list(_find_emptied(full))
+        # Beside the names of changed files, a weak model overlooks that one of them has become empty.
+        notes += filter(None, [unrun, *(emptied or [changed])])
         notes += describe_private_files(new_private)
         notes += await self._workspace.inspect_changes()
         if why_stopped:
