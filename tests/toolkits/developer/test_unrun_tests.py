@@ -67,9 +67,7 @@ async def test_a_test_of_its_own_copy_is_no_test(here, start, is_its_own):
     (here.root / "shop" / "cart.py").touch()
     (here.root / "test_slug.py").write_text(f"{start}assert slug('1')\n")
     answer = await here.shell("python3 test_slug.py")
-    note = (
-        "[no test ran: test_slug.py imports nothing of this project, so it checks only itself; import what it checks]"
-    )
+    note = "[no test ran: test_slug.py imports nothing of this project, so it checks only itself; "
     assert (note in answer) == is_its_own
     assert here.workspace.ledger.last_command.ran_no_test == is_its_own
 
@@ -164,3 +162,22 @@ async def test_a_module_of_the_project_is_found(tmp_path, module, command, advic
             (made.root / name).write_text("import pkg\n" if "test_a" in name else "")
         wanted = f"[pkg is in {advice.format(root=made.root)}]"
         assert wanted in await made.shell(command)
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "advice"),
+    [
+        ("slug.py", "def slug(x):\n    return x\n", "write `from slug import slug` in place of its own `slug`"),
+        ("src/cart.py", "class Cart:\n    pass\n", "write `from cart import Cart` in place of its own `Cart`"),
+        ("other.py", "def other(x):\n    return x\n", "import what it"),
+        ("test_b.py", "def slug(x):\n    return x\n", "import what it"),
+        ("broken.py", "def slug(\n", "import what it"),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "assert slug('1')\n"])
+async def test_a_result_names_the_import_of_what_a_test_defines_again(here, file, source, advice, end):
+    (here.root / "src").mkdir()
+    (here.root / file).write_text(source)
+    copies = "class Cart:\n    pass\n\ndef slug(x):\n    return x\n\n"
+    (here.root / "test_a.py").write_text(copies + end)
+    assert advice in await here.shell("python3 test_a.py")

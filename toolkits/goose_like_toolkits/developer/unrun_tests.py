@@ -1,6 +1,7 @@
 """Tests that a command seemed to run: `python test_x.py` runs nothing of a file that only defines tests."""
 
 import ast
+import itertools
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from goose_like.core.pattern import compile_later
 from goose_like.toolkit import Workspace
 
 MAX_FILE_BYTES = 200_000
+_MAX_MODULES = 50  # of a folder
 NO_TESTS_CODE = 5
 """The exit code of pytest, and of newer unittest, without any test."""
 
@@ -46,13 +48,13 @@ def find_unrun_tests(workspace: Workspace, command: str, text: str, folders: Seq
         if kind == "only tests":
             return f"no test ran: {path} only defines tests; run them with `{line}`, or call them at its end"
         is_test_file = _TEST_FILE.search(path) is not None
+        places = list(_list_import_folders(command, path, folders))
         if kind == "no tests" and is_test_file:
-            advice = "import what it shall check, assert what is right, and run it again"
-            return f"no test ran: {path} has none; {advice}"
-        if is_test_file and _checks_only_itself(source, list(_list_import_folders(command, path, folders))):
-            return (
-                f"no test ran: {path} imports nothing of this project, so it checks only itself; import what it checks"
-            )
+            what = _name_import(workspace, source, places) or "import what it shall check"
+            return f"no test ran: {path} has none; {what}, assert what is right, and run it again"
+        if is_test_file and _checks_only_itself(source, places):
+            what = _name_import(workspace, source, places) or "import what it checks"
+            return f"no test ran: {path} imports nothing of this project, so it checks only itself; {what}"
     if "test" in command and not has_run_tests and _FOUND_NONE.search(text):
         return "no test ran: none was found; name their file, and run tests that are plain functions with pytest"
     return ""
@@ -64,6 +66,29 @@ def _list_import_folders(command: str, script: str, folders: Sequence[str]) -> I
     for folder in folders:
         for place in (*_SOURCES, *named, str(Path(script).parent)):
             yield Path(folder, place)
+
+
+def _name_import(workspace: Workspace, source: str, folders: Iterable[Path]) -> str:
+    """Name the import of what a test file defines again; empty if no module of the project defines it."""
+    own = _list_definitions(source)
+    for folder in dict.fromkeys(folders):
+        for file in itertools.islice(sorted(folder.glob("*.py")), _MAX_MODULES):
+            if _TEST_FILE.search(file.name):
+                continue
+            for name in _list_definitions(_read(workspace, file.name, [str(folder)])):
+                if name in own:
+                    return f"write `from {file.stem} import {name}` in place of its own `{name}`"
+    return ""
+
+
+def _list_definitions(source: str) -> list[str]:
+    """List the functions and classes that a module defines."""
+    try:
+        statements = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return [statement.name for statement in statements if isinstance(statement, kinds)]
 
 
 def _checks_only_itself(source: str, folders: Sequence[Path]) -> bool:
