@@ -1,6 +1,5 @@
 """What `mcp serve` hands on to other agents: resources, files and forms, of MCP servers and of toolkits."""
 
-import asyncio
 import base64
 import hashlib
 import json
@@ -23,7 +22,7 @@ from goose_like.core.events import Question
 from goose_like.core.images import save_image
 from goose_like.core.message import Image, ToolResult
 from goose_like.core.tool import ImageResult
-from tests.toolkits.mcp.servers import desk, script
+from tests.toolkits.mcp.servers import script
 from tests.toolkits.mcp.test_serving import ERAS, PNG, connect, read_events, work, write_profile
 
 DEMO = script("demo_server.py", "stdio")
@@ -60,21 +59,10 @@ class Broken(Toolkit):
 """
 
 
-@pytest.fixture(scope="module")
-def definitions(tmp_path_factory: pytest.TempPathFactory) -> Definitions:
-    """Ask the demo server once for what it offers."""
-
-    async def ask(folder: Path) -> Definitions:
-        async with desk(folder) as session:
-            return await session.connect(*DEMO, era="2026-07-28").list_definitions()
-
-    return asyncio.run(ask(tmp_path_factory.mktemp("demo")))
-
-
 @pytest.fixture
-def demo(home: Path, work: Path, definitions: Definitions) -> Path:
+def demo(home: Path, work: Path, demo_definitions: Definitions) -> Path:
     """Write a profile with the demo server, whose list is stored."""
-    write_demo(home, definitions)
+    write_demo(home, demo_definitions)
     return work
 
 
@@ -123,9 +111,9 @@ async def test_resources_of_a_server(era: str, demo: Path) -> None:
     assert calls[0] == "the first note"
 
 
-async def test_a_server_whose_name_has_a_slash(home: Path, work: Path, definitions: Definitions) -> None:
+async def test_a_server_whose_name_has_a_slash(home: Path, work: Path, demo_definitions: Definitions) -> None:
     names = ("io.github.x", "io.github.x/y")
-    write_demo(home, definitions, *names)
+    write_demo(home, demo_definitions, *names)
     async with connect("2026-07-28", toolkits=("mcp",)) as client:
         listed = [each.uri for each in (await client.list_resources()).resources]
         assert sorted(listed) == [f"mcp:{name}/note://one" for name in names]
@@ -137,8 +125,8 @@ async def test_a_server_whose_name_has_a_slash(home: Path, work: Path, definitio
                 await client.read_resource(wrong)
 
 
-async def test_rules_about_the_tool_hold_for_resources(home: Path, work: Path, definitions: Definitions) -> None:
-    write_demo(home, definitions, permissions={"deny": ["tool:read_mcp_resource"]})
+async def test_rules_about_the_tool_hold_for_resources(home: Path, work: Path, demo_definitions: Definitions) -> None:
+    write_demo(home, demo_definitions, permissions={"deny": ["tool:read_mcp_resource"]})
     async with connect("2026-07-28", toolkits=("mcp",)) as client:
         with pytest.raises(MCPError, match="read_mcp_resource"):
             await client.read_resource("mcp:demo/note://one")

@@ -19,7 +19,7 @@ from goose_like.core.events import ToolProgress
 from goose_like.core.message import ToolSpec
 from goose_like.core.notifier import Recorder
 from goose_like.sessions.session import Session
-from tests.toolkits.mcp.servers import desk, script
+from tests.toolkits.mcp.servers import script
 from tests.toolkits.mcp.sessions import (
     NO,
     NOBODY,
@@ -267,17 +267,6 @@ async def test_fifty_reconnects_leave_the_prefix_as_it_was(root: Path) -> None:
 
 
 # --- prompts, resources, images, questions, progress
-
-
-@pytest.fixture(scope="module")
-def demo_definitions(tmp_path_factory: pytest.TempPathFactory) -> Definitions:
-    """Ask the demo server once for what it offers."""
-
-    async def ask(folder: Path) -> Definitions:
-        async with desk(folder) as session:
-            return await session.connect(*DEMO, era="2026-07-28").list_definitions()
-
-    return asyncio.run(ask(tmp_path_factory.mktemp("demo")))
 
 
 @pytest.fixture
